@@ -49,7 +49,7 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def data_file(data_folder: Path) -> Callable[[str], Path]:
+def data_file(data_folder) -> Callable[[str], Path]:
     """A file of that folder, by its name in it."""
 
     def find(name: str) -> Path:
@@ -207,7 +207,7 @@ def make_bert() -> MakeBert:
 
 
 @pytest.fixture(scope="session")
-def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_encoder(make_bert, tmp_path_factory) -> Path:
     """A BERT of two layers that spells every word of a few letters and digits."""
     characters = string.ascii_lowercase + string.digits + string.punctuation + "äéñ"
     words = [*TINY_WORDS, *characters, *(f"##{each}" for each in characters)]
@@ -215,7 +215,7 @@ def tiny_encoder(make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def encoded(monkeypatch) -> list[int]:
     """How many names each pass through the encoder has had, from here on."""
     from spacy_sapbert.encoder.encoder import Encoder
 
@@ -254,9 +254,7 @@ def few_concepts() -> list[Concept]:
 
 
 @pytest.fixture(scope="session")
-def concepts_file(
-    few_concepts: list[Concept], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def concepts_file(few_concepts, tmp_path_factory) -> Path:
     """The same as concepts.jsonl."""
     path = tmp_path_factory.mktemp("vocabulary") / "concepts.jsonl"
     write_concepts(path, few_concepts)
@@ -264,9 +262,7 @@ def concepts_file(
 
 
 @pytest.fixture(scope="session")
-def sample_kb(
-    concepts_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def sample_kb(concepts_file, tiny_encoder, tmp_path_factory) -> Path:
     """A knowledge base of these concepts and the tiny encoder; not to be changed."""
     from tests.building import build_small_kb
 
@@ -276,9 +272,7 @@ def sample_kb(
 
 
 @pytest.fixture(scope="session")
-def other_encoder_kb(
-    concepts_file: Path, make_bert: MakeBert, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def other_encoder_kb(concepts_file, make_bert, tmp_path_factory) -> Path:
     """The same concepts with a different encoder of the same width."""
     from tests.building import build_small_kb
 
@@ -290,7 +284,7 @@ def other_encoder_kb(
 
 
 @pytest.fixture(scope="session")
-def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported_kb(sample_kb, tmp_path_factory) -> Path:
     """The same with the encoder exported for ONNX Runtime; not to be changed.
 
     Processes that use it start twice as fast: they import no transformers.
@@ -304,7 +298,7 @@ def exported_kb(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="session")
-def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
+def make_kb(tiny_encoder) -> Callable[..., Path]:
     """Builds a knowledge base of concepts and the tiny encoder in a folder.
 
     `learned` is an order of a knowledge base that is too small to learn one.
@@ -329,19 +323,19 @@ def make_kb(tiny_encoder: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def own_kb(sample_kb: Path, tmp_path: Path) -> Path:
+def own_kb(sample_kb, tmp_path) -> Path:
     """A copy of the knowledge base that a test may damage."""
     return Path(shutil.copytree(sample_kb, tmp_path / "own" / "kb"))
 
 
 @pytest.fixture
-def own_exported_kb(exported_kb: Path, tmp_path: Path) -> Path:
+def own_exported_kb(exported_kb, tmp_path) -> Path:
     """A copy of it that a test may change."""
     return Path(shutil.copytree(exported_kb, tmp_path / "own" / "kb"))
 
 
 @pytest.fixture
-def disk(tmp_path: Path, new_process: NewProcess) -> Iterator[Path]:
+def disk(tmp_path, new_process) -> Iterator[Path]:
     """A disk of its own, which can be full."""
     if not shutil.which("mount"):
         pytest.skip("this system cannot mount a disk")
@@ -401,9 +395,7 @@ def few_mentions() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cold_kb(
-    make_kb: Callable[..., Path], letters_order: Any, tmp_path_factory: Any
-) -> Path:
+def cold_kb(make_kb, letters_order, tmp_path_factory) -> Path:
     """A knowledge base in which four concepts are called cold, with 3-grams."""
     concepts = [
         Concept("C1", ["Cold temperature", "cold"], types=["T070"], sources={"B": [1]}),
@@ -418,7 +410,7 @@ def cold_kb(
 
 
 @pytest.fixture(scope="session")
-def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def make_once(tmp_path_factory) -> Callable[..., Path]:
     """Makes a folder that all workers of pytest share; not to be changed."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -436,9 +428,7 @@ def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def thousand_names_kb(
-    make_kb: Callable[..., Path], make_once: Callable[..., Path]
-) -> Path:
+def thousand_names_kb(make_kb, make_once) -> Path:
     """A knowledge base of `tests/thousand_names.py`; not to be changed."""
     from tests.thousand_names import make_concepts
 
@@ -449,11 +439,7 @@ def thousand_names_kb(
 
 
 @pytest.fixture(scope="session")
-def demo_folder(
-    make_kb: Callable[..., Path],
-    make_once: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def demo_folder(make_kb, make_once, tmp_path_factory) -> Path:
     """A folder with models/sample/kb, as the demo makes it, but for the encoder.
 
     Its order is learned of fewer mentions, which takes a few seconds.
@@ -474,7 +460,7 @@ def demo_folder(
 
 
 @pytest.fixture(scope="session")
-def annotated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def annotated_file(tmp_path_factory) -> Path:
     """Ten documents with names of these concepts, other texts, and true NILs."""
     path = tmp_path_factory.mktemp("annotated") / "gold.tsv"
     rows = [

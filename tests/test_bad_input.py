@@ -24,12 +24,7 @@ Files = dict[str, Path]
 
 @pytest.fixture
 def files(
-    sample_kb: Path,
-    concepts_file: Path,
-    annotated_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sample_kb, concepts_file, annotated_file, tiny_encoder, tmp_path, monkeypatch
 ) -> Files:
     """Good inputs and bad ones by a name, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
@@ -68,7 +63,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("code", "line"), LINES)
-def test_bad_input_is_an_error_with_a_code(files: Files, code: str, line: str) -> None:
+def test_bad_input_is_an_error_with_a_code(files, code, line):
     words = [files.get(word, "" if word == "_" else word) for word in line.split(" ")]
     app = training_app if words[0] in COMMANDS else package_app
     if words[0] == "train":

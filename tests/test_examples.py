@@ -29,7 +29,7 @@ def find_examples() -> list[Any]:
 
 
 @pytest.mark.parametrize("name", spacy_sapbert.PUBLIC)
-def test_public_name_has_a_docstring_of_its_own(name: str) -> None:
+def test_public_name_has_a_docstring_of_its_own(name):
     public = getattr(spacy_sapbert, name)
     assert public.__doc__
     members = vars(public).items() if isinstance(public, type) else ()
@@ -41,12 +41,8 @@ def test_public_name_has_a_docstring_of_its_own(name: str) -> None:
 @pytest.mark.usefixtures("few_mentions", "few_trees")
 @pytest.mark.parametrize("example", find_examples(), ids=lambda test: test.name)
 def test_example_of_a_docstring_prints_its_output(
-    example: doctest.DocTest,
-    demo_folder: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    example, demo_folder, tiny_encoder, tmp_path, monkeypatch
+):
     shutil.copytree(demo_folder / "models", tmp_path / "models")
     (tmp_path / "models" / "sample" / "encoder").symlink_to(tiny_encoder)
     (tmp_path / "assets").symlink_to(ROOT / "assets")

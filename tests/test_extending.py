@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,7 +38,7 @@ print(json.dumps([kb.manifest.index.backend, kb.manifest.index.settings,
 
 
 @pytest.fixture
-def package(tmp_path: Path, new_process: Any) -> Path:
+def package(tmp_path, new_process) -> Path:
     """A folder in which the package of the page is installed."""
     source, target = tmp_path / "source", tmp_path / "installed"
     source.mkdir()
@@ -54,12 +53,8 @@ def package(tmp_path: Path, new_process: Any) -> Path:
 
 
 def test_package_of_the_page_adds_readers_formats_backends_and_losses(
-    package: Path,
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    new_process: Any,
-) -> None:
+    package, concepts_file, tiny_encoder, tmp_path, new_process
+):
     notes = tmp_path / "note.txt"
     notes.write_text("Fever after a heart attack.")
     done = new_process.python(

@@ -1,7 +1,6 @@
 """What spaCy has to import for us, whether or not anybody uses us."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,12 +51,8 @@ import torch
     ],
 )
 def test_commands_set_the_wait_policy_before_torch_is_imported(
-    monkeypatch: pytest.MonkeyPatch,
-    given: str | None,
-    used: str,
-    module: str,
-    new_process: Any,
-) -> None:
+    monkeypatch, given, used, module, new_process
+):
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     if given is not None:
         monkeypatch.setenv("OMP_WAIT_POLICY", given)

@@ -109,13 +109,13 @@ def package_imports() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
-def test_package_imports_only_packages_below_it(package: str) -> None:
+def test_package_imports_only_packages_below_it(package):
     full = package if package.startswith("training.") else f"spacy_sapbert.{package}"
     names = {n.removeprefix("spacy_sapbert.") for n in package_imports()[full]}
     assert names <= allowed_imports(package)
 
 
-def test_every_package_is_in_the_table() -> None:
+def test_every_package_is_in_the_table():
     packages = {
         package_of(name).removeprefix("spacy_sapbert.") for name in read_imports()
     }
@@ -123,24 +123,24 @@ def test_every_package_is_in_the_table() -> None:
     assert packages - others == {*MAY_IMPORT}
 
 
-def test_imports_between_packages_have_no_cycle() -> None:
+def test_imports_between_packages_have_no_cycle():
     # it raises an error that names the cycle
     TopologicalSorter(package_imports()).prepare()
 
 
-def test_installed_package_does_not_import_training() -> None:
+def test_installed_package_does_not_import_training():
     for module, imported in read_imports().items():
         if module.startswith("spacy_sapbert"):
             assert not any(name.startswith("training") for name in imported), module
 
 
-def test_package_inits_are_empty_or_lazy() -> None:
+def test_package_inits_are_empty_or_lazy():
     inits = {path for path in read_files() if path.endswith("__init__.py")}
     lazy = {"spacy_sapbert/__init__.py", "training/__init__.py"}
     assert {path for path in inits - lazy if read_files()[path].strip()} == set()
 
 
-def test_files_that_are_no_modules_are_in_the_wheel() -> None:
+def test_files_that_are_no_modules_are_in_the_wheel():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
     patterns = data["tool"]["setuptools"]["package-data"]["spacy_sapbert"]
     folder = ROOT / "spacy_sapbert"
@@ -150,7 +150,7 @@ def test_files_that_are_no_modules_are_in_the_wheel() -> None:
     assert {n for n in others if not any(fnmatch(n, p) for p in patterns)} == set()
 
 
-def test_nothing_is_pickled_or_evaluated() -> None:
+def test_nothing_is_pickled_or_evaluated():
     for path, node in parse_files():
         assert not name_modules(node) & {"pickle", "cloudpickle", "dill", "joblib"}, (
             path
@@ -159,13 +159,13 @@ def test_nothing_is_pickled_or_evaluated() -> None:
     assert [path for path, source in read_files().items() if calls.search(source)] == []
 
 
-def test_what_only_some_systems_have_is_in_one_module() -> None:
+def test_what_only_some_systems_have_is_in_one_module():
     words = re.compile(r"\bos\.fork|fcntl|(?<!\w)/dev/|SIGHUP|\btermios\b")
     found = {path for path, source in read_files().items() if words.search(source)}
     assert found == {"spacy_sapbert/io/system.py"}
 
 
-def test_tests_start_processes_through_one_fixture() -> None:
+def test_tests_start_processes_through_one_fixture():
     """So that they have the marker `process`, and end with their test."""
     allowed = {ROOT / "tests" / "conftest.py", ROOT / "tests" / "faults.py"}
     starts = re.compile(r"\bos\.(?:fork|system|popen|posix_spawn)")

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,7 +108,7 @@ def list_commands(group: Any, name: str) -> Iterator[str]:
         yield from list_commands(group.get_command(None, each), f"{name} {each}")
 
 
-def test_every_command_is_tested() -> None:
+def test_every_command_is_tested():
     found = [
         name
         for prefix, app in APPS.items()
@@ -119,9 +118,7 @@ def test_every_command_is_tested() -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), CASES)
-def test_existing_output_is_an_error_without_force(
-    name: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_output_is_an_error_without_force(name, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     app, *command = name.split()
     output = tmp_path / f"earlier{ENDINGS.get(name, '')}"
@@ -141,9 +138,7 @@ def test_existing_output_is_an_error_without_force(
 
 @pytest.mark.parametrize("mark", [True, False])
 @pytest.mark.parametrize("name", FOLDERS)
-def test_force_replaces_no_folder_of_another_kind(
-    name: str, mark: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_force_replaces_no_folder_of_another_kind(name, mark, tmp_path, monkeypatch):
     folder = tmp_path / "precious"
     monkeypatch.chdir(tmp_path)
     (folder / "of_hours").mkdir(parents=True)
@@ -167,7 +162,7 @@ def test_force_replaces_no_folder_of_another_kind(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_force_replaces_no_pipeline_without_our_components(tmp_path: Path) -> None:
+def test_force_replaces_no_pipeline_without_our_components(tmp_path):
     folder = tmp_path / "precious"
     files = ["config.cfg", "meta.json", "tokenizer", "vocab/vectors"]
     for file in files:
@@ -180,9 +175,7 @@ def test_force_replaces_no_pipeline_without_our_components(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["sapbert kb build", "sapbert teach"])
 @pytest.mark.parametrize("inside", ["v2", "v1/y/x"])
-def test_no_knowledge_base_is_written_inside_of_one(
-    name: str, inside: str, tmp_path: Path
-) -> None:
+def test_no_knowledge_base_is_written_inside_of_one(name, inside, tmp_path):
     (tmp_path / "kb" / "v1").mkdir(parents=True)
     (tmp_path / "kb" / "CURRENT").write_text("v1\n", "utf8")
     (tmp_path / "link").symlink_to(tmp_path / "kb" / "v1")
@@ -208,13 +201,8 @@ def test_no_knowledge_base_is_written_inside_of_one(
     ("name", "words"), [case for case in CASES if case[0] not in FOLDERS]
 )
 def test_place_of_an_output_is_checked_before_anything_is_read(
-    name: str,
-    words: list[str],
-    place: str,
-    code: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    name, words, place, code, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "kb" / "v1").mkdir(parents=True)
@@ -244,8 +232,8 @@ def test_place_of_an_output_is_checked_before_anything_is_read(
     ],
 )
 def test_outputs_with_one_path_are_an_error_before_anything_is_read(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path)
     app, *words = command.split()
@@ -269,8 +257,8 @@ def test_outputs_with_one_path_are_an_error_before_anything_is_read(
     ],
 )
 def test_output_that_is_an_input_is_an_error_before_anything_is_read(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "folder").mkdir()
@@ -292,12 +280,8 @@ def test_output_that_is_an_input_is_an_error_before_anything_is_read(
     ],
 )
 def test_full_disk_is_an_error_that_leaves_whole_outputs(
-    command: str,
-    sample_kb: Path,
-    concepts_file: Path,
-    tmp_path: Path,
-    disk: Path,
-) -> None:
+    command, sample_kb, concepts_file, tmp_path, disk
+):
     gold, output = tmp_path / "gold.tsv", disk / "out"
     rows = (f"{number} fever\tC0000004" for number in range(400))
     gold.write_text("\n".join(["mention\tids", *rows]), "utf8")
@@ -329,7 +313,7 @@ def test_full_disk_is_an_error_that_leaves_whole_outputs(
         assert each.items() <= left.items()
 
 
-def test_existing_wheel_is_an_error_without_force(tmp_path: Path) -> None:
+def test_existing_wheel_is_an_error_without_force(tmp_path):
     wheel = tmp_path / "sapbert_kb_x-0.1.0-py3-none-any.whl"
     wheel.touch()
     command = ["kb", "package", NONE, str(tmp_path), "--name", "x"]

@@ -40,7 +40,7 @@ HERE = {"all", "annotated", "open", "sample", "serve", "unpack"}
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path) -> Path:
     """A copy of the files of the repository that the commands use."""
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "training", folder / "training")
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def load(project: Path) -> Callable[..., dict[str, Any]]:
+def load(project) -> Callable[..., dict[str, Any]]:
     """Reads project.yml as `spacy project run` does."""
 
     def read(*words: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def load(project: Path) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def run(project: Path, new_process: Any) -> Callable[..., str]:
+def run(project, new_process) -> Callable[..., str]:
     """Runs `python -m spacy project run` to its end."""
 
     def run_project(*words: object) -> str:
@@ -74,15 +74,13 @@ def run(project: Path, new_process: Any) -> Callable[..., str]:
     return run_project
 
 
-def test_all_workflows_of_the_pages_are_run() -> None:
+def test_all_workflows_of_the_pages_are_run():
     ci = (ROOT / ".ci" / "run").read_text("utf8")
     assert {*re.findall(r"spacy project run (\w+)", ci)} | HERE == TYPED
 
 
 @pytest.mark.parametrize("words", [(), *(("--" + name, value) for name, value in SET)])
-def test_lines_of_the_project_are_one_path_or_one_command_each(
-    load: Callable[..., dict[str, Any]], words: tuple[str, ...]
-) -> None:
+def test_lines_of_the_project_are_one_path_or_one_command_each(load, words):
     for command in load(*(word.strip('\\"') for word in words))["commands"]:
         paths = [*command.get("deps", []), *command.get("outputs", [])]
         assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
@@ -95,9 +93,7 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(
             assert line.count("python ") == 1
 
 
-def test_steps_of_workflows_find_what_they_need(
-    load: Callable[..., dict[str, Any]],
-) -> None:
+def test_steps_of_workflows_find_what_they_need(load):
     """Of the user, of the assets, or of a step before."""
     project = load()
     commands = {command["name"]: command for command in project["commands"]}
@@ -140,9 +136,7 @@ def check_package(project: Path) -> None:
     assert [e.text for e in nlp(text).ents] == [e.text for e in again(text).ents]
 
 
-def test_annotated_ends_with_a_package(
-    demo_folder: Path, project: Path, run: Callable[..., str]
-) -> None:
+def test_annotated_ends_with_a_package(demo_folder, project, run):
     shutil.copytree(demo_folder / "models", project / "models")
     detector = project / "experiments" / "annotated" / "cpu.cfg"
     shorten(detector, max_steps=60, eval_frequency=30)
@@ -157,8 +151,8 @@ def test_annotated_ends_with_a_package(
 
 
 def test_annotated_with_a_transformer_and_all_that_its_page_sets(
-    demo_folder: Path, project: Path, run: Callable[..., str]
-) -> None:
+    demo_folder, project, run
+):
     """With one label, and documents and knowledge base of the user."""
     pytest.importorskip(
         "spacy_transformers", reason="spacy-transformers is not installed"
@@ -189,9 +183,7 @@ def test_annotated_with_a_transformer_and_all_that_its_page_sets(
     check_package(project)
 
 
-def test_all_ends_with_packages(
-    tiny_encoder: Path, project: Path, run: Callable[..., str]
-) -> None:
+def test_all_ends_with_packages(tiny_encoder, project, run):
     shutil.copytree(tiny_encoder, project / "models" / "minilm")
     (project / "assets" / "sample").rename(project / "mine")
     run("all", ".", "--vars.vocabulary", "mine", "--vars.base", "models/minilm")
@@ -204,8 +196,8 @@ def test_all_ends_with_packages(
 
 
 def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
-    tiny_encoder: Path, project: Path, run: Callable[..., str]
-) -> None:
+    tiny_encoder, project, run
+):
     folder = project / "assets" / "open"
     folder.mkdir()
     for name, cui in [("doid", "C0000001"), ("mondo", "C0000002")]:
@@ -239,9 +231,7 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
     assert ids == ["C0000001", "C0000002", "C0000003", "MESH:D000001"]
 
 
-def test_sample_is_what_the_ten_lines_need(
-    project: Path, run: Callable[..., str], new_process: Any
-) -> None:
+def test_sample_is_what_the_ten_lines_need(project, run, new_process):
     pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
     shown = run("sample")
     assert "the ten lines of README.md" in shown
@@ -251,7 +241,7 @@ def test_sample_is_what_the_ten_lines_need(
     assert done.stdout == output, done.stderr
 
 
-def test_serve_answers_until_it_is_stopped(project: Path, new_process: Any) -> None:
+def test_serve_answers_until_it_is_stopped(project, new_process):
     pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
     address = ("127.0.0.1", 8080)
     try:

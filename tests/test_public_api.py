@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_import_of_the_package_is_light(new_process: Any) -> None:
+def test_import_of_the_package_is_light(new_process):
     code = (
         "import sys, spacy_sapbert; "
         "print({'spacy', 'torch', 'transformers', 'numpy'} & {*sys.modules})"
@@ -23,7 +22,7 @@ def test_import_of_the_package_is_light(new_process: Any) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_docs_import_public_names_only(page: Path) -> None:
+def test_docs_import_public_names_only(page):
     text = page.read_text("utf8")
     inner = re.findall(r"(?:from|import) spacy_sapbert\.([\w.]+)", text)
     assert {*inner} <= {"extending"}

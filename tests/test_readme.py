@@ -5,7 +5,6 @@ import runpy
 import shutil
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import srsly
@@ -31,7 +30,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
-def test_readme_python_prints_its_output(demo_folder: Path, new_process: Any) -> None:
+def test_readme_python_prints_its_output(demo_folder, new_process):
     codes, outputs = blocks("python"), blocks("text")
     assert len(codes) == len(outputs) == 1
     for code, output in zip(codes, outputs, strict=True):
@@ -39,7 +38,7 @@ def test_readme_python_prints_its_output(demo_folder: Path, new_process: Any) ->
         assert done.stdout == output, done.stderr
 
 
-def test_ci_runs_the_tests_that_the_command_leaves_out() -> None:
+def test_ci_runs_the_tests_that_the_command_leaves_out():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
     options = settings["tool"]["pytest"]["ini_options"]["addopts"]
     (left_out,) = re.findall(r"-m '(.+)'", options)
@@ -48,7 +47,7 @@ def test_ci_runs_the_tests_that_the_command_leaves_out() -> None:
         assert re.search(rf"-m pytest .*-m .*\b{marker}\b", run), marker
 
 
-def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:
+def test_generated_parts_of_pages_are_as_the_code_declares_them():
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
     for path, parts in generate["generate_pages"]().items():
         page = path.read_text("utf8")
@@ -57,7 +56,7 @@ def test_generated_parts_of_pages_are_as_the_code_declares_them() -> None:
         )
 
 
-def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:
+def test_project_page_is_the_output_of_weasel(tmp_path):
     page = tmp_path / "PROJECT.md"
     shutil.copy(ROOT / "project.yml", tmp_path)
     project_document(tmp_path, page, no_emoji=True)
@@ -67,7 +66,7 @@ def test_project_page_is_the_output_of_weasel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
+def test_links_of_pages_lead_to_files_and_headings(page):
     for link, heading in re.findall(
         r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text("utf8")
     ):
@@ -79,7 +78,7 @@ def test_links_of_pages_lead_to_files_and_headings(page: Path) -> None:
             assert heading in [title.replace(" ", "-") for title in plain], link
 
 
-def test_project_all_checks_first_with_the_settings_of_training() -> None:
+def test_project_all_checks_first_with_the_settings_of_training():
     assert PROJECT["workflows"]["all"][0] == "check"
     scripts = {each["name"]: each["script"][0].split() for each in PROJECT["commands"]}
     settings = [
@@ -90,7 +89,7 @@ def test_project_all_checks_first_with_the_settings_of_training() -> None:
     assert "--force" not in scripts["train"]  # hours may be lost
 
 
-def test_accuracies_count_ties_by_their_chance_and_beside_it_as_right() -> None:
+def test_accuracies_count_ties_by_their_chance_and_beside_it_as_right():
     """A user gets one answer; lenient ties make the figures higher."""
     page = (ROOT / "docs" / "papers.md").read_text("utf8")
     cells = re.findall(
@@ -111,7 +110,7 @@ def test_accuracies_count_ties_by_their_chance_and_beside_it_as_right() -> None:
         assert found == [pytest.approx(row) for row in zip(*means, strict=True)]
 
 
-def test_pages_for_users_have_no_dates_commits_or_processors() -> None:
+def test_pages_for_users_have_no_dates_commits_or_processors():
     """They link to the experiments, which have them."""
     measured = re.compile(r"\b20\d\d-\d\d|commit `|\bEPYC\b|\b[AH][12]00\b")
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
@@ -122,9 +121,7 @@ EXPERIMENTS = sorted((ROOT / "experiments").glob("*/project.yml"))
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.parent.name)
-def test_experiments_use_commands_and_files_that_exist(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_experiments_use_commands_and_files_that_exist(path, monkeypatch):
     monkeypatch.setenv("SPACY_SAPBERT_DATA", "data")
     project = load_project_config(path.parent)
     commands = {command["name"]: command for command in project["commands"]}
@@ -148,11 +145,11 @@ GRIDS = sorted((ROOT / "experiments" / "ablations").glob("*/*.cfg"))
 
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
-def test_runs_of_grids_have_valid_settings(path: Path) -> None:
+def test_runs_of_grids_have_valid_settings(path):
     assert read_config(path)["training"]["batch_size"] == 256
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_install_nothing_by_a_name_that_no_index_has(page: Path) -> None:
+def test_pages_install_nothing_by_a_name_that_no_index_has(page):
     text = page.read_text("utf8")
     assert not re.search(r"pip install \S*spacy.sapbert\b(?!\S*/)", text)

@@ -25,7 +25,7 @@ def read_gold(lang: str) -> dict[Mention, str]:
 
 
 @pytest.mark.parametrize("lang", FOLDERS)
-def test_sample_notes_are_marked_as_in_the_gold_mentions(lang: str) -> None:
+def test_sample_notes_are_marked_as_in_the_gold_mentions(lang):
     found = {
         (str(document.id), span.start, span.end, span.type): span.mention
         for document in load_reader("brat")(SAMPLE / FOLDERS[lang])

@@ -31,17 +31,17 @@ def list_packages(extra: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("extra", sorted({*EXTRAS} - NOT_TESTED))
-def test_extra_test_has_the_packages_of_all_features(extra: str) -> None:
+def test_extra_test_has_the_packages_of_all_features(extra):
     assert {*list_packages(extra)} <= {*list_packages("test")}
 
 
 @pytest.mark.parametrize("extra", sorted({*EXTRAS} - {"gpu"}))
-def test_packages_of_extras_are_pinned(extra: str) -> None:
+def test_packages_of_extras_are_pinned(extra):
     for package in list_packages(extra):
         assert re.search(rf"^{re.escape(package)}==", PINNED, re.MULTILINE), package
 
 
-def test_conda_recipe_asks_for_the_light_installation_and_hnswlib() -> None:
+def test_conda_recipe_asks_for_the_light_installation_and_hnswlib():
     recipe = srsly.yaml_loads((ROOT / "conda" / "meta.yaml").read_text("utf8"))
     asked = {line.replace(" ", "") for line in recipe["requirements"]["run"]}
     python = f"python{PROJECT['requires-python']}"

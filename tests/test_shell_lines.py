@@ -87,9 +87,7 @@ def parse(command: Any, words: list[str], context: Any = None) -> Any:
     COMMANDS,
     ids=[f"{page}: {words[:40]}" for page, _, words, _ in COMMANDS],
 )
-def test_command_of_a_page_is_understood(
-    page: str, program: str, words: str, whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_of_a_page_is_understood(page, program, words, whole, monkeypatch):
     monkeypatch.chdir(ROOT)
     typed = shlex.split(re.sub(r"\$\w+", "0", words))  # variables of the shell
     try:
@@ -102,7 +100,7 @@ def test_command_of_a_page_is_understood(
         read_config(context.params["config_path"], parse_overrides(context.args))
 
 
-def test_pages_have_many_commands() -> None:
+def test_pages_have_many_commands():
     assert len(COMMANDS) > 100
     assert {program for _, program, *_ in COMMANDS} == {*APPS}
 
@@ -227,9 +225,7 @@ def run_line(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def store(
-    demo_folder: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def store(demo_folder, tiny_encoder, tmp_path_factory) -> Path:
     """A folder with what the pages read."""
     folder = tmp_path_factory.mktemp("store")
     shutil.copytree(demo_folder / "models" / "sample" / "kb", folder / "kb")
@@ -271,9 +267,7 @@ def place(source: Path, target: Path) -> None:
 
 
 @pytest.fixture
-def lines(
-    page: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
+def lines(page, store, tmp_path, monkeypatch) -> list[str]:
     """The lines of a page, in a folder with what they read."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "training").symlink_to(ROOT / "training")
@@ -285,9 +279,7 @@ def lines(
 
 
 @pytest.mark.parametrize("page", NEEDS)
-def test_lines_of_a_page_run_as_typed(
-    lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_of_a_page_run_as_typed(lines, monkeypatch):
     for constant in ("MOST_NAMES", "MOST_OTHERS", "MANY"):  # an order in a second
         monkeypatch.setattr(names, constant, getattr(names, constant) // 100)
     for line in lines:
@@ -296,14 +288,14 @@ def test_lines_of_a_page_run_as_typed(
 
 
 @pytest.mark.parametrize("page", ["docs/corpora.md"])
-def test_lines_with_other_programs_run(lines: list[str], new_process: Any) -> None:
+def test_lines_with_other_programs_run(lines, new_process):
     others = [line for line in lines if not OURS.match(line)]
     new_process.run(["bash", "-e", "-c", "\n".join(others)], check=True)
     written = Path("corpus/askapatient/train-0.txt").read_text("utf8")
     assert written == "my head hurts||C0018681\n"
 
 
-def test_lines_of_all_pages_run_somewhere() -> None:
+def test_lines_of_all_pages_run_somewhere():
     pages = {page.relative_to(ROOT).as_posix() for page in USER_PAGES}
     found = [(page, line) for page in pages for line in LINES[page] if is_run(line)]
     assert {page for page, _ in found} == NEEDS.keys() | PAGES_ELSEWHERE.keys()

@@ -36,7 +36,7 @@ class Resources(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory) -> Path:
     config = pytest.importorskip("mkdocs.config")
     build = pytest.importorskip("mkdocs.commands.build")
     pytest.importorskip("material", reason="the theme, of the extra docs")
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_site_loads_nothing_from_elsewhere(site):
     pages = sorted(site.rglob("*.html"))
     assert {"index.html", "python.html", "papers.html"} <= {page.name for page in pages}
     for page in pages:
@@ -64,13 +64,13 @@ def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
         )
 
 
-def test_site_has_the_docstrings_of_all_public_names(site: Path) -> None:
+def test_site_has_the_docstrings_of_all_public_names(site):
     page = (site / "python.html").read_text("utf8")
     for name in spacy_sapbert.PUBLIC:
         assert f'id="spacy_sapbert.{name}"' in page, name
 
 
-def test_page_of_the_python_interface_lists_all_public_names() -> None:
+def test_page_of_the_python_interface_lists_all_public_names():
     page = (ROOT / "docs" / "python.md").read_text("utf8")
     listed = re.findall(r"^::: spacy_sapbert\.(\w+)$", page, re.MULTILINE)
     assert sorted(listed) == sorted(spacy_sapbert.PUBLIC)

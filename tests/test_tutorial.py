@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 
 
-def test_tutorial_was_run_from_top_to_bottom_without_an_error() -> None:
+def test_tutorial_was_run_from_top_to_bottom_without_an_error():
     notebook = json.loads(TUTORIAL.read_text("utf8"))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == [*range(1, len(cells) + 1)]
@@ -20,6 +20,6 @@ def test_tutorial_was_run_from_top_to_bottom_without_an_error() -> None:
     assert TUTORIAL.stat().st_size < 300_000
 
 
-def test_tutorial_is_run_by_ci() -> None:
+def test_tutorial_is_run_by_ci():
     run = (ROOT / ".ci" / "run").read_text("utf8")
     assert "nbconvert --to notebook --execute --stdout docs/tutorial.ipynb" in run

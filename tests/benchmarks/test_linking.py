@@ -30,13 +30,13 @@ PUBTATOR = """1|t|Fever after a heart attack
 
 
 @pytest.fixture
-def pubtator_file(tmp_path: Path) -> Path:
+def pubtator_file(tmp_path) -> Path:
     path = tmp_path / "gold.txt"
     path.write_text(PUBTATOR, "utf8")
     return path
 
 
-def test_read_entities_has_the_longest_mentions_of_a_type(pubtator_file: Path) -> None:
+def test_read_entities_has_the_longest_mentions_of_a_type(pubtator_file):
     docs = read_entities(pubtator_file, ["Disease"])
     texts = [[ent.text for ent in doc.ents] for doc in docs]
     assert texts == [["Fever", "heart attack", "Diabetes mellitus"]] + [
@@ -46,8 +46,8 @@ def test_read_entities_has_the_longest_mentions_of_a_type(pubtator_file: Path) -
 
 @pytest.mark.usefixtures("new_process")
 def test_linking_measures_another_version_in_turns(
-    exported_kb: Path, pubtator_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    exported_kb, pubtator_file, monkeypatch
+):
     # The other version is this one, found as an installed package is.
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     options = ["--kb", exported_kb, "--label", "Disease"]

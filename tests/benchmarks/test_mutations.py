@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -22,9 +21,7 @@ def test_is_positive():
 
 
 @pytest.fixture
-def repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_process: Any
-) -> Path:
+def repository(tmp_path, monkeypatch, new_process) -> Path:
     """A function whose test does not try 0."""
     root = tmp_path / "repository"
     for path, text in {
@@ -48,7 +45,7 @@ def repository(
     return root
 
 
-def test_a_change_that_no_test_finds_is_told(repository: Path, tmp_path: Path) -> None:
+def test_a_change_that_no_test_finds_is_told(repository, tmp_path):
     covered = CoverageData(".coverage")
     covered.read()
     changes = mutations.list_changes(repository / "spacy_sapbert/kb/sign.py")

@@ -1,7 +1,5 @@
 """The protocol of the order: names, then annotations, by first answers."""
 
-from pathlib import Path
-
 import pytest
 import typer
 
@@ -28,8 +26,8 @@ DEV = """2|t|Warm skin, DM, heart attack and sugar
 
 
 def test_order_counts_first_answers_before_and_after_teaching(
-    tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, tiny_encoder, monkeypatch
+):
     for name, text in {"v.txt": NAMES, "train.txt": TRAIN, "dev.txt": DEV}.items():
         (tmp_path / name).write_text(text)
     gold = order.GoldSet("v.txt", "biosyn", "train.txt", "dev.txt", "Disease")
@@ -51,7 +49,7 @@ def test_order_counts_first_answers_before_and_after_teaching(
 
 
 @pytest.mark.parametrize("name", order.SETS)
-def test_sets_are_read(name: str, data_folder: Path) -> None:
+def test_sets_are_read(name, data_folder):
     gold = order.SETS[name]
     assert next(order.read_names(data_folder, gold)).aliases
     for path in (gold.train, gold.dev):

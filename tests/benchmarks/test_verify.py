@@ -19,16 +19,14 @@ DOCUMENTS = """1|t|Heart attack and warm skin
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path, monkeypatch) -> Path:
     (tmp_path / "gold.txt").write_text(DOCUMENTS)
     gold = order.GoldSet("", "", "gold.txt", "gold.txt", "Disease")
     monkeypatch.setattr(verify, "SETS", {"made up": gold})
     return tmp_path
 
 
-def test_verify_counts_verdicts_of_right_and_wrong_pairs(
-    sample_kb: Path, data: Path
-) -> None:
+def test_verify_counts_verdicts_of_right_and_wrong_pairs(sample_kb, data):
     words = ["measure", sample_kb, data, "--set", "made up"]
     run = invoke(*words, app=verify.app, code=0)
     rows = [
@@ -43,9 +41,7 @@ def test_verify_counts_verdicts_of_right_and_wrong_pairs(
     assert of_kind["rank 2–10"][1] == "6"
 
 
-def test_fit_writes_the_weights_of_every_model(
-    thousand_names_kb: Path, data: Path
-) -> None:
+def test_fit_writes_the_weights_of_every_model(thousand_names_kb, data):
     names = ["acute heart inflammation", "left lung pain", "liver canser"]
     ids = ["INF-heart-acute", "SIDE-lung-left", "CAN-liver"]
     texts = " ".join(names)
@@ -61,9 +57,7 @@ def test_fit_writes_the_weights_of_every_model(
     assert {m: [*w["weights"]] for m, w in table.items()} == verify.MODELS
 
 
-def test_update_moves_all_ids_with_a_replacement(
-    thousand_names_kb: Path, tmp_path: Path
-) -> None:
+def test_update_moves_all_ids_with_a_replacement(thousand_names_kb, tmp_path):
     app = typer.Typer()
     app.command()(update.main)
     words = [thousand_names_kb, tmp_path / "out", "--links", 600, "--share", 0.2]

@@ -28,13 +28,13 @@ run_concepts = partial(invoke, "concepts")
 
 
 @pytest.fixture
-def obo(tmp_path: Path) -> Path:
+def obo(tmp_path) -> Path:
     path = tmp_path / "small.obo"
     path.write_text(OBO, "utf8")
     return path
 
 
-def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
+def test_concepts_writes_concepts_and_prints_a_table(tmp_path):
     output = tmp_path / "concepts.jsonl"
     result = run_concepts(SAMPLE, "--output", output, code=0)
     concepts = list(read_concepts(output))
@@ -46,7 +46,7 @@ def test_concepts_writes_concepts_and_prints_a_table(tmp_path: Path) -> None:
         assert line in result.output
 
 
-def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
+def test_concepts_passes_options_to_the_reader(tmp_path):
     output = tmp_path / "concepts.jsonl.gz"
     result = run_concepts(
         *(SAMPLE, "-o", output, "--languages", "SPA, FRE", "--sources", "SAMPLE"),
@@ -63,9 +63,7 @@ def test_concepts_passes_options_to_the_reader(tmp_path: Path) -> None:
     assert "Asthma" not in names
 
 
-def test_concepts_passes_options_to_an_ontology_reader(
-    tmp_path: Path, obo: Path
-) -> None:
+def test_concepts_passes_options_to_an_ontology_reader(tmp_path, obo):
     output = tmp_path / "concepts.jsonl"
     options = ("--ids", "xref", "--scopes", "EXACT,RELATED", "--type", "T184")
     run_concepts(obo, "-o", output, *options, code=0)
@@ -75,7 +73,7 @@ def test_concepts_passes_options_to_an_ontology_reader(
     assert concept == expected
 
 
-def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
+def test_concepts_adds_names_and_retired_ids(tmp_path, obo):
     output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
     own = tmp_path / "own.jsonl"
     own.write_text('{"cui": "C0015967", "name": "Febris"}\n', "utf8")
@@ -95,7 +93,7 @@ def test_concepts_adds_names_and_retired_ids(tmp_path: Path, obo: Path) -> None:
     assert "names added" in result.output
 
 
-def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) -> None:
+def test_concepts_describes_a_file_without_writing(obo, tmp_path):
     before = sorted(tmp_path.iterdir())
     result = run_concepts(obo, "--describe", code=0)
     for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
@@ -105,7 +103,7 @@ def test_concepts_describes_a_file_without_writing(obo: Path, tmp_path: Path) ->
     assert {"ENG", "SPA"} <= {*result.output.split()}
 
 
-def test_concepts_names_unknown_parents_and_circles(tmp_path: Path) -> None:
+def test_concepts_names_unknown_parents_and_circles(tmp_path):
     path, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     report = tmp_path / "report.json"
     parents = {"A": ["B"], "B": ["C"], "C": ["A", "Z1"], "D": ["A"], "E": ["D", "Z2"]}

@@ -1,7 +1,6 @@
 """The errors of all commands: a code, one line, no text, and nothing is written."""
 
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -78,14 +77,8 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
     ],
 )
 def test_an_error_is_one_line_without_a_text(
-    command: str,
-    said: str,
-    sample_kb: Path,
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    command, said, sample_kb, concepts_file, tiny_encoder, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -107,5 +100,5 @@ def test_an_error_is_one_line_without_a_text(
 
 
 @pytest.mark.parametrize("mention", ["", " ", "fev\udcffer"])
-def test_a_mention_that_is_no_text_is_an_error(sample_kb: Path, mention: str) -> None:
+def test_a_mention_that_is_no_text_is_an_error(sample_kb, mention):
     assert "E331" in invoke("explain", sample_kb, mention, code=1).output

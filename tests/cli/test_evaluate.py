@@ -28,7 +28,7 @@ nothing\t-1
 
 
 @pytest.fixture
-def gold_file(tmp_path: Path) -> Path:
+def gold_file(tmp_path) -> Path:
     path = tmp_path / "gold.tsv"
     path.write_text(GOLD, "utf8")
     return path
@@ -37,9 +37,7 @@ def gold_file(tmp_path: Path) -> Path:
 run_evaluate = partial(invoke, "evaluate")
 
 
-def test_evaluate_writes_results_and_predictions(
-    sample_kb: Path, gold_file: Path, tmp_path: Path
-) -> None:
+def test_evaluate_writes_results_and_predictions(sample_kb, gold_file, tmp_path):
     aliases, seen = tmp_path / "aliases.tsv", tmp_path / "seen.txt"
     aliases.write_text("MESH:1\tC0000007\n", "utf8")
     seen.write_text("fever||C0000004\n", "utf8")
@@ -92,9 +90,7 @@ def write_predictions(path: Path, cuis: Sequence[str], file: str = "gold.tsv") -
 OTHER = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
 
 
-def test_evaluate_compares_with_other_predictions(
-    sample_kb: Path, gold_file: Path, tmp_path: Path
-) -> None:
+def test_evaluate_compares_with_other_predictions(sample_kb, gold_file, tmp_path):
     pytest.importorskip("scipy", reason="no scipy")
     aliases, output = tmp_path / "aliases.tsv", tmp_path / "evaluation.json"
     aliases.write_text("MESH:1\tC0000007\n", "utf8")
@@ -119,9 +115,7 @@ def test_evaluate_compares_with_other_predictions(
         (f"C0000004 1\t{SENTINEL}\n" * 10, "E725"),  # the columns are swapped
     ],
 )
-def test_evaluate_of_ids_in_another_form_is_an_error(
-    sample_kb: Path, tmp_path: Path, rows: str, said: str
-) -> None:
+def test_evaluate_of_ids_in_another_form_is_an_error(sample_kb, tmp_path, rows, said):
     path = tmp_path / "gold.tsv"
     path.write_text(f"mention\tids\n{rows}", "utf8")
     result = run_evaluate(sample_kb, path, code=1)
@@ -138,9 +132,7 @@ def calibrate(*arguments: Any) -> dict[str, Any]:
     return dict(json.loads(result.stdout))
 
 
-def test_calibrate_writes_threshold_and_calibration(
-    annotated_file: Path, own_kb: Path
-) -> None:
+def test_calibrate_writes_threshold_and_calibration(annotated_file, own_kb):
     result = invoke("calibrate", own_kb, annotated_file, code=0)
     assert "Expected calibration error" in result.output
     manifest = load_kb(own_kb).manifest  # verified
@@ -171,9 +163,7 @@ def test_calibrate_writes_threshold_and_calibration(
     assert found["precision"] >= 0.95
 
 
-def test_calibrate_checks_on_other_mentions(
-    annotated_file: Path, own_kb: Path, tmp_path: Path
-) -> None:
+def test_calibrate_checks_on_other_mentions(annotated_file, own_kb, tmp_path):
     arguments = (own_kb, annotated_file, "--check")
     assert "E582" in invoke("calibrate", *arguments, code=1).output
     invoke("calibrate", own_kb, annotated_file, code=0)
@@ -190,8 +180,8 @@ def test_calibrate_checks_on_other_mentions(
 
 
 def test_calibrate_changes_only_the_version_that_was_scored(
-    annotated_file: Path, own_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    annotated_file, own_kb, monkeypatch
+):
     score = calibration.score_top1
 
     def publish_meanwhile(*arguments: Any, **options: Any) -> Any:
@@ -205,9 +195,7 @@ def test_calibrate_changes_only_the_version_that_was_scored(
 
 
 @pytest.fixture
-def ordered_kb(
-    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
-) -> Path:
+def ordered_kb(make_kb, letters_order, few_concepts, tmp_path) -> Path:
     ranker = letters_order.ranker.model_copy(
         update={"chance": {"margin": 0.1, "cosine": 30.0}, "intercept": -29.0}
     )
@@ -215,9 +203,7 @@ def ordered_kb(
     return Path(make_kb(tmp_path, few_concepts, learned=order))
 
 
-def test_calibrate_corrects_the_probability_of_an_order(
-    annotated_file: Path, ordered_kb: Path
-) -> None:
+def test_calibrate_corrects_the_probability_of_an_order(annotated_file, ordered_kb):
     before = load_kb(ordered_kb)
     found = calibrate(ordered_kb, annotated_file)
     after = load_kb(ordered_kb)

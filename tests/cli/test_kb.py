@@ -5,7 +5,6 @@ import shutil
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +19,8 @@ run_kb = partial(invoke, "kb")
 
 
 def test_kb_build_writes_a_kb_and_prints_its_counts(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
+    concepts_file, tiny_encoder, tmp_path
+):
     kb = tmp_path / "kb"
     result = run_kb(
         *("build", concepts_file, kb, "--encoder", tiny_encoder),
@@ -40,9 +39,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     assert manifest.sources == ["made up 1.0"]
 
 
-def test_kb_build_replaces_a_folder_only_with_force(
-    concepts_file: Path, own_kb: Path
-) -> None:
+def test_kb_build_replaces_a_folder_only_with_force(concepts_file, own_kb):
     arguments = ("build", concepts_file, own_kb, "--encoder", own_kb / "v1" / "encoder")
     assert "--force" in run_kb(*arguments, code=1).output
     run_kb(*arguments, "--force", "--backend", "exact", "--engine", "torch", code=0)
@@ -51,20 +48,20 @@ def test_kb_build_replaces_a_folder_only_with_force(
     assert not (own_kb / "v2" / "index.hnsw").exists()
 
 
-def test_kb_verify_finds_damage(own_kb: Path) -> None:
+def test_kb_verify_finds_damage(own_kb):
     assert "100.0%" in run_kb("verify", own_kb, code=0).output
     (own_kb / "v1" / "concepts.db").write_bytes(b"SQLite")
     assert "concepts.db" in run_kb("verify", own_kb, code=1).output
 
 
-def test_kb_commands_are_commands_of_spacy(sample_kb: Path) -> None:
+def test_kb_commands_are_commands_of_spacy(sample_kb):
     from spacy.cli._util import app
 
     words = ("sapbert", "kb", "info", sample_kb)
     assert "Distinct names" in invoke(*words, app=app, code=0).output
 
 
-def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
+def test_kb_search_prints_candidates_in_order(sample_kb):
     words = ("search", sample_kb, "pyrexia", "head pain", "-k", 2)
     first, second = run_kb(*words, code=0).output.split("\n\nhead pain\n")
     rows = [line.split() for line in first.splitlines()[4:]]
@@ -78,7 +75,7 @@ def test_kb_search_prints_candidates_in_order(sample_kb: Path) -> None:
     assert "no candidates" in result.output
 
 
-def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> None:
+def test_kb_related_prints_neighbours_with_their_relations(cold_kb):
     result = run_kb("related", cold_kb, "C4", "C9", "-k", 6, code=0)
     first, second = result.output.split("\n\nC9 Lung disease\n")
     assert first.startswith("C4 Asthma\n")
@@ -91,7 +88,7 @@ def test_kb_related_prints_neighbours_with_their_relations(cold_kb: Path) -> Non
 
 
 @pytest.fixture
-def edited_kb(own_kb: Path) -> Path:
+def edited_kb(own_kb) -> Path:
     """With a name and a concept of a ward, without a name and a concept of ours."""
     run_kb("add", own_kb, "--cui", "C0000004", "--alias", "ward heat", code=0)
     run_kb("add", own_kb, "--new", "--cui", "W1", "--alias", "bay 3 cough", code=0)
@@ -100,7 +97,7 @@ def edited_kb(own_kb: Path) -> Path:
     return own_kb
 
 
-def test_kb_show_marks_what_was_added(edited_kb: Path) -> None:
+def test_kb_show_marks_what_was_added(edited_kb):
     output = run_kb("show", edited_kb, "C0000004", "W1", code=0).output
     lines = [" ".join(line.split()) for line in output.splitlines()]
     assert "ward heat yes" in lines
@@ -115,9 +112,7 @@ def test_kb_show_marks_what_was_added(edited_kb: Path) -> None:
     }
 
 
-def test_kb_dump_is_the_vocabulary_after_the_edits(
-    edited_kb: Path, concepts_file: Path, tmp_path: Path
-) -> None:
+def test_kb_dump_is_the_vocabulary_after_the_edits(edited_kb, concepts_file, tmp_path):
     run_kb("dump", edited_kb, "-o", tmp_path / "dump.jsonl", "--quiet", code=0)
     dumped = {one.cui: one for one in read_concepts(tmp_path / "dump.jsonl")}
     built = {one.cui: one for one in read_concepts(concepts_file)}
@@ -130,8 +125,8 @@ def test_kb_dump_is_the_vocabulary_after_the_edits(
 
 
 def test_kb_dump_of_what_was_added_can_be_added_to_another(
-    edited_kb: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+    edited_kb, sample_kb, tmp_path
+):
     path = tmp_path / "ward.jsonl"
     run_kb("dump", edited_kb, "--local", "-o", path, code=0)
     assert [one.cui for one in read_concepts(path)] == ["C0000004", "W1"]
@@ -141,9 +136,7 @@ def test_kb_dump_of_what_was_added_can_be_added_to_another(
     assert load_kb(other)["W1"].name == "bay 3 cough"
 
 
-def test_kb_dump_as_a_table_has_a_row_for_each_name(
-    edited_kb: Path, tmp_path: Path
-) -> None:
+def test_kb_dump_as_a_table_has_a_row_for_each_name(edited_kb, tmp_path):
     path = tmp_path / "dump.csv"
     run_kb("dump", edited_kb, "-o", path, code=0)
     with path.open(encoding="utf8", newline="") as file:
@@ -156,7 +149,7 @@ def test_kb_dump_as_a_table_has_a_row_for_each_name(
     assert again == {cui: {*kb[cui].aliases} for cui in kb}
 
 
-def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None:
+def test_kb_dump_has_no_annotated_mentions(own_kb, tmp_path):
     note = tmp_path / "note.jsonl"
     text = "The waterworks are blocked."
     entities = [{"start": 4, "end": 14, "cui": "C0000004"}]
@@ -168,8 +161,8 @@ def test_kb_dump_has_no_annotated_mentions(own_kb: Path, tmp_path: Path) -> None
 
 
 def test_info_has_what_a_report_needs_and_no_names_of_files(
-    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sample_kb, tmp_path, monkeypatch
+):
     taught, corrections = tmp_path / "taught", tmp_path / "corrections.csv"
     corrections.write_text("id,text,cui\n1,very hot,C0000004\n", "utf8")
     words = ("teach", sample_kb, corrections, "--output", taught, "--force")
@@ -199,7 +192,7 @@ def facts(output: str) -> dict[str, str]:
     return {line[:11].strip(): line[13:] for line in lines}
 
 
-def test_explain_prints_the_link(sample_kb: Path) -> None:
+def test_explain_prints_the_link(sample_kb):
     result = run_explain(sample_kb, "pyrexia", "--expected", "C0000004", code=0)
     lines = facts(result.stdout)
     assert lines["concept"] == "C0000004 Fever"
@@ -208,7 +201,7 @@ def test_explain_prints_the_link(sample_kb: Path) -> None:
     assert "1. " not in result.stdout
 
 
-def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
+def test_explain_prints_suggestions_and_exits_with_3(sample_kb):
     result = run_explain(sample_kb, "MI", "--expected", "C0000002", code=3)
     lines = facts(result.stdout)
     assert lines["expected"] == f"C0000002: {CAUSES['tie'].meaning}"
@@ -225,16 +218,12 @@ def test_explain_prints_suggestions_and_exits_with_3(sample_kb: Path) -> None:
         (("fever", "--expected", "C0000001"), 3),
     ],
 )
-def test_explain_exits_with_a_code_for_the_result(
-    sample_kb: Path, arguments: tuple[str, ...], code: Any
-) -> None:
+def test_explain_exits_with_a_code_for_the_result(sample_kb, arguments, code):
     run_explain(sample_kb, *arguments, code=code)
     assert run_explain(sample_kb, *arguments, "--json").exit_code == code
 
 
-def test_explain_runs_the_pipeline_on_the_context(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_explain_runs_the_pipeline_on_the_context(sample_kb, tmp_path):
     import spacy
 
     nlp = spacy.blank("en")
@@ -298,9 +287,7 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     run_regress(sample_kb, cases, "--output", output, "--force", code=1)
 
 
-def test_regress_exits_with_2_after_an_unexpected_error(
-    cases, sample_kb, monkeypatch
-) -> None:
+def test_regress_exits_with_2_after_an_unexpected_error(cases, sample_kb, monkeypatch):
     """1 means that cases failed, which a defect of a component does not show."""
 
     def fail(*_: object) -> None:
@@ -313,5 +300,5 @@ def test_regress_exits_with_2_after_an_unexpected_error(
 @pytest.mark.parametrize(
     "words", [("set", "nowhere", "ef=50"), ("export-onnx", "nowhere")]
 )
-def test_kb_that_is_not_there_is_said_to_be_missing(words: tuple[str, ...]) -> None:
+def test_kb_that_is_not_there_is_said_to_be_missing(words):
     assert "E310" in run_kb(*words, code=1).output

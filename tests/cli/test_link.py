@@ -96,9 +96,7 @@ def describe(docs: list[dict[str, Any]]) -> Any:
     ]
 
 
-def test_link_entities_of_json_lines_are_kept_without_their_ids(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_entities_of_json_lines_are_kept_without_their_ids(sample_kb, tmp_path):
     """The first is inside of a token, the second has no name of the kb near it."""
     text = "prefever zz"
     entities = [
@@ -117,9 +115,7 @@ def test_link_entities_of_json_lines_are_kept_without_their_ids(
     ]
 
 
-def test_link_ids_of_a_docbin_do_not_reach_the_output(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_ids_of_a_docbin_do_not_reach_the_output(sample_kb, tmp_path):
     nlp = spacy.blank("en")
     doc = nlp.make_doc("zz fever")
     spans = [Span(doc, n, n + 1, label="X", kb_id="GOLD") for n in (0, 1)]
@@ -137,9 +133,7 @@ def test_link_ids_of_a_docbin_do_not_reach_the_output(
     ]
 
 
-def test_link_overlapping_entities_are_left_out_with_a_warning(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_overlapping_entities_are_left_out_with_a_warning(sample_kb, tmp_path):
     places = [(0, 12), (6, 12), (6, 12), (13, 16)]
     entities = [{"start": start, "end": end} for start, end in places]
     row = {"text": "heart attack now", "entities": entities}
@@ -153,9 +147,7 @@ def test_link_overlapping_entities_are_left_out_with_a_warning(
     assert "4 entities" in result.stderr
 
 
-def test_link_folder_skips_hidden_files_and_models(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_folder_skips_hidden_files_and_models(sample_kb, tmp_path):
     folder = tmp_path / "notes"
     for place in (".git", "sub/.cache"):
         (folder / place).mkdir(parents=True)
@@ -174,7 +166,7 @@ def test_link_folder_skips_hidden_files_and_models(
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path) -> Path:
     path = tmp_path / "notes.csv"
     rows = [("ward", "note", "nr"), ("A|B", 'fever,\r\n"DM"', "7"), ("C", "", "8")]
     with open(path, "w", newline="", encoding="utf8") as file:
@@ -182,9 +174,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_link_csv_with_columns_to_keep(
-    table: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_csv_with_columns_to_keep(table, sample_kb, tmp_path):
     fields = ("--text-field", "note", "--id-field", "nr", "--keep", "ward")
     options = (*fields, "--output")
     output = tmp_path / "linked.jsonl"
@@ -200,9 +190,7 @@ def test_link_csv_with_columns_to_keep(
     assert found == [("7", "fever", "A|B"), ("7", "DM", "A|B")]
 
 
-def test_link_parquet_reads_any_type_and_keeps_columns(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_parquet_reads_any_type_and_keeps_columns(sample_kb, tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     texts = pa.array(["fever", None, "DM", "fever"], pa.large_string())
@@ -228,9 +216,7 @@ def test_link_parquet_reads_any_type_and_keeps_columns(
         ]
 
 
-def test_link_on_error_skip_leaves_out_bad_lines(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_on_error_skip_leaves_out_bad_lines(sample_kb, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"text": "fever"}}\n{{"text": "{SENTINEL}"\n')
     output = tmp_path / "linked.jsonl"
@@ -248,8 +234,8 @@ def test_link_on_error_skip_leaves_out_bad_lines(
 
 
 def test_link_on_error_skip_leaves_out_documents_of_failing_components(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+    sample_kb, tmp_path
+):
     nlp = spacy.blank("en")
     nlp.add_pipe("test_link_inputs_bad")
     nlp.to_disk(tmp_path / "pipeline")
@@ -275,7 +261,7 @@ def test_link_on_error_skip_leaves_out_documents_of_failing_components(
     assert "3 documents, 3 entities" in again.stderr
 
 
-def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
+def test_link_empty_files_say_so(sample_kb, tmp_path):
     for name in ("b.csv", "d.spacy"):
         (tmp_path / name).touch()
     with pytest.warns(UserWarning, match=r"W537.*the file is empty: .*b\.csv"):
@@ -285,8 +271,8 @@ def test_link_empty_files_say_so(sample_kb: Path, tmp_path: Path) -> None:
 
 
 def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+    sample_kb, tmp_path
+):
     nlp = make_nlp(sample_kb)
     nlp.to_disk(tmp_path / "pipeline")
     path = write_lines(tmp_path / "a.jsonl", {"text": "fever"})
@@ -310,7 +296,7 @@ def notes() -> Any:
 
 
 @pytest.fixture
-def folder(notes: Any, tmp_path: Path) -> Path:
+def folder(notes, tmp_path) -> Path:
     """A table as Spark writes it, with the leftovers of a run that was stopped."""
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -329,9 +315,7 @@ def folder(notes: Any, tmp_path: Path) -> Path:
     return folder
 
 
-def test_link_a_table_of_spark_becomes_one_in_parts(
-    folder: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_a_table_of_spark_becomes_one_in_parts(folder, sample_kb, tmp_path):
     import pyarrow.parquet as pq
 
     output = tmp_path / "linked.parquet"

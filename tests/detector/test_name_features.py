@@ -1,7 +1,6 @@
 """What a detector learns from the names of a knowledge base."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,7 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture(scope="module")
-def names_kb(
-    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def names_kb(make_kb, tmp_path_factory) -> Path:
     concepts = [
         Concept("D1", ["Heart attack", "MI"], types=["T047"]),
         Concept("D2", ["Cancer, lung", "lung tumour"], types=["T191"]),
@@ -32,7 +29,7 @@ def names_kb(
 
 
 @pytest.fixture(scope="module")
-def features(names_kb: Path) -> NameFeatures:
+def features(names_kb) -> NameFeatures:
     return NameFeatures.from_kb(load_kb(names_kb))
 
 
@@ -56,17 +53,13 @@ def find(features: NameFeatures, text: str) -> dict[str, tuple[str, str]]:
         ),
     ],
 )
-def test_words_have_the_features_of_names(
-    features: NameFeatures, text: str, word: str, expected: tuple[str, str]
-) -> None:
+def test_words_have_the_features_of_names(features, text, word, expected):
     assert find(features, text)[word] == expected
     assert find(features, "the cold")["cold"][0] == "U-DISO+PHEN"  # of both groups
     assert find(features, "The blue thing")["blue"][0] == "B-untyped"
 
 
-def test_a_word_of_names_of_many_groups_says_nothing(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_word_of_names_of_many_groups_says_nothing(make_kb, tmp_path):
     concepts = [
         Concept("D1", ["acute pain"], types=["T184"]),
         Concept("R1", ["acute drug"], types=["T121"]),
@@ -75,7 +68,7 @@ def test_a_word_of_names_of_many_groups_says_nothing(
     assert find(features, "acute pain")["acute"] == ("B-DISO", "mixed")
 
 
-def test_tables_find_what_they_were_made_of() -> None:
+def test_tables_find_what_they_were_made_of():
     numbers = {f"text {number}": 1 + number % 200 for number in range(1000)}
     table = LabelTable.from_numbers(numbers)
     assert table.find([*numbers]).tolist() == [*numbers.values()]
@@ -84,9 +77,7 @@ def test_tables_find_what_they_were_made_of() -> None:
     assert empty.find(["other"]).tolist() == [0]
 
 
-def test_layer_adds_two_columns_and_is_saved_without_the_knowledge_base(
-    names_kb: Path,
-) -> None:
+def test_layer_adds_two_columns_and_is_saved_without_the_knowledge_base(names_kb):
     nlp = spacy.blank("en")
     docs = [nlp("A heart attack."), nlp(""), nlp("  Aspirin\n")]
     attributes = FeatureExtractor(["NORM", "SHAPE"])
@@ -106,8 +97,8 @@ def test_layer_adds_two_columns_and_is_saved_without_the_knowledge_base(
 
 
 def test_a_saved_detector_loads_where_only_the_package_is_installed(
-    names_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    names_kb, tmp_path, monkeypatch
+):
     embed = {
         "@architectures": "spacy-sapbert.NameEmbed.v1",
         "width": 8,

@@ -18,9 +18,7 @@ RECIPES = ROOT / "docs" / "many_machines"
 
 
 @pytest.fixture(scope="session")
-def spark(
-    shared_process: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
+def spark(shared_process, tmp_path_factory) -> Iterator[Any]:
     """A session with two executors, each a process of its own, as on two machines."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from pyspark.errors import PySparkException
@@ -55,7 +53,7 @@ def spark(
 
 
 @pytest.fixture(scope="session")
-def ray_data(shared_process: Any) -> Iterator[Any]:
+def ray_data(shared_process) -> Iterator[Any]:
     """Ray with room for two actors, and for the task that reads their input."""
     ray = pytest.importorskip("ray", reason="ray is not installed")
     pytest.importorskip("ray.data", reason="ray[data] is not installed")
@@ -90,7 +88,7 @@ def documents() -> Any:
 
 
 @pytest.fixture(scope="session")
-def make_link(sample_kb: Path) -> Callable[..., Any]:
+def make_link(sample_kb) -> Callable[..., Any]:
     """Makes a callable for these documents."""
 
     def make(**options: Any) -> Any:
@@ -108,13 +106,13 @@ def make_link(sample_kb: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def expected(make_link: Callable[..., Any], documents: Any) -> Any:
+def expected(make_link, documents) -> Any:
     """The rows of these documents from one call in this process."""
     return make_link()(documents).to_pylist()
 
 
 @pytest.fixture(scope="session")
-def notes_file(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def notes_file(documents, tmp_path_factory) -> Path:
     """The documents as a Parquet file with the usual names of columns."""
     import pyarrow.parquet as pq
 
@@ -125,10 +123,7 @@ def notes_file(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def run_recipe(
-    notes_file: Path,
-    sample_kb: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    notes_file, sample_kb, tmp_path, monkeypatch
 ) -> Callable[..., list[dict[str, Any]]]:
     """Runs a script of the docs in this process, and returns the rows that it wrote."""
     import pyarrow.parquet as pq
@@ -144,7 +139,7 @@ def run_recipe(
 
 
 @pytest.fixture(scope="session")
-def expected_of_recipes(sample_kb: Path, notes_file: Path) -> list[dict[str, Any]]:
+def expected_of_recipes(sample_kb, notes_file) -> list[dict[str, Any]]:
     """What the scripts have to write."""
     import pyarrow.parquet as pq
 
@@ -159,7 +154,7 @@ def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def failing_pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def failing_pipeline(tmp_path_factory) -> Path:
     """A pipeline whose component fails on documents with "diabetes" or "DM"."""
     nlp = spacy.blank("en")
     nlp.add_pipe("test_distributed_fails")

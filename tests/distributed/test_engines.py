@@ -20,17 +20,12 @@ from spacy_sapbert.formats.omop import write_docs  # noqa: E402
 from .conftest import RECIPES, ROOT, sort_rows  # noqa: E402
 
 MakeLink = Callable[..., LinkBatches]
-RunRecipe = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize("library", ["datasets", "dask", "polars"])
 def test_recipe_of_a_library_of_tables_writes_a_table(
-    library: str,
-    run_recipe: RunRecipe,
-    expected_of_recipes: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    library, run_recipe, expected_of_recipes, monkeypatch, tmp_path
+):
     imported = pytest.importorskip(library, reason=f"{library} is not installed")
     if library == "datasets":
         monkeypatch.setattr(imported.config, "HF_DATASETS_CACHE", tmp_path)
@@ -48,12 +43,8 @@ def test_recipe_of_a_library_of_tables_writes_a_table(
 
 @pytest.mark.skipif(os.name != "posix", reason="the script is for bash")
 def test_slurm_task_links_its_part(
-    notes_file: Path,
-    sample_kb: Path,
-    expected_of_recipes: Any,
-    tmp_path: Path,
-    new_process: Any,
-) -> None:
+    notes_file, sample_kb, expected_of_recipes, tmp_path, new_process
+):
     import pyarrow.parquet as pq
 
     words = [RECIPES / "link_slurm.sh", notes_file.parent, tmp_path / "linked"]
@@ -68,9 +59,7 @@ def test_slurm_task_links_its_part(
     ]
 
 
-def test_kubernetes_job_has_an_index_for_each_part(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_kubernetes_job_has_an_index_for_each_part(tmp_path, new_process):
     job = srsly.read_yaml(RECIPES / "link_kubernetes.yaml")
     assert job["spec"]["completionMode"] == "Indexed"
     pod = job["spec"]["template"]["spec"]
@@ -92,9 +81,7 @@ def test_kubernetes_job_has_an_index_for_each_part(
 
 
 @pytest.mark.usefixtures("ray_data")
-def test_ray_recipe_writes_the_rows_of_one_process(
-    run_recipe: RunRecipe, expected_of_recipes: Any
-) -> None:
+def test_ray_recipe_writes_the_rows_of_one_process(run_recipe, expected_of_recipes):
     assert run_recipe("link_ray.py", 1) == expected_of_recipes
 
 
@@ -102,7 +89,7 @@ def test_ray_recipe_writes_the_rows_of_one_process(
 
 
 @pytest.fixture(scope="module")
-def frame(spark: Any, documents: Any) -> Any:
+def frame(spark, documents) -> Any:
     """The documents, in one partition."""
     schema = "note bigint, body string, ward tinyint"
     rows = [tuple(row.values()) for row in documents.to_pylist()]
@@ -117,9 +104,7 @@ def collect(frame: Any) -> list[dict[str, Any]]:
     return sort_rows(rows)
 
 
-def test_spark_rows_do_not_depend_on_the_partitions(
-    make_link: MakeLink, frame: Any, expected: Any
-) -> None:
+def test_spark_rows_do_not_depend_on_the_partitions(make_link, frame, expected):
     link = make_link()
     schema = link.spark_schema(frame)
     assert schema["ward"].dataType.simpleString() == "tinyint"
@@ -128,15 +113,11 @@ def test_spark_rows_do_not_depend_on_the_partitions(
         assert collect(documents.mapInArrow(link.iterate, schema)) == expected
 
 
-def test_spark_recipe_writes_a_table(
-    spark: Any, run_recipe: RunRecipe, expected_of_recipes: Any
-) -> None:
+def test_spark_recipe_writes_a_table(spark, run_recipe, expected_of_recipes):
     assert run_recipe("link_spark.py") == expected_of_recipes
 
 
-def test_spark_note_nlp_is_what_the_format_omop_writes(
-    spark: Any, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_spark_note_nlp_is_what_the_format_omop_writes(spark, sample_kb, tmp_path):
     import pyarrow as pa
 
     texts = {7: "A heart attack,\nthen " + "calm " * 60 + "and a fever.", 8: "Fever."}

@@ -1,7 +1,6 @@
 import pickle
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def make_table(*texts: str | None) -> Any:
     return pa.table({"id": numbers, "text": pa.array(texts, pa.string())})
 
 
-def test_link_batches_links_as_the_pipeline_does(sample_kb: Path) -> None:
+def test_link_batches_links_as_the_pipeline_does(sample_kb):
     texts = ["Fever and MI.", "heart attack, diabetes", "Pyrexia"]
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions")
@@ -63,8 +62,8 @@ def test_link_batches_links_as_the_pipeline_does(sample_kb: Path) -> None:
 
 
 def test_link_batches_pickles_small_and_opens_in_the_process(
-    make_link: MakeLink, documents: Any, expected: Any
-) -> None:
+    make_link, documents, expected
+):
     link = make_link()
     link(documents)
     data = pickle.dumps(link.iterate)
@@ -77,12 +76,8 @@ def test_link_batches_pickles_small_and_opens_in_the_process(
 
 @pytest.mark.parametrize(("partitions", "batch_size"), [(1, 3), (7, 1)])
 def test_link_batches_rows_do_not_depend_on_the_partitions(
-    make_link: MakeLink,
-    documents: Any,
-    expected: Any,
-    partitions: int,
-    batch_size: int,
-) -> None:
+    make_link, documents, expected, partitions, batch_size
+):
     link = make_link(batch_size=batch_size)
     size = -(-len(documents) // partitions)
     batches = documents.to_batches(size)
@@ -91,9 +86,7 @@ def test_link_batches_rows_do_not_depend_on_the_partitions(
     assert rows == expected
 
 
-def test_link_batches_keeps_columns_with_their_types(
-    make_link: MakeLink, documents: Any
-) -> None:
+def test_link_batches_keeps_columns_with_their_types(make_link, documents):
     rows = make_link()(documents)
     assert rows.schema.names == [*MENTION_SCHEMA.names, "ward"]
     assert rows.schema.field("ward").type == pa.int8()
@@ -101,9 +94,7 @@ def test_link_batches_keeps_columns_with_their_types(
     assert {wards[int(row["id"])] == row["ward"] for row in rows.to_pylist()} == {True}
 
 
-def test_link_batches_a_document_that_is_too_long_is_a_row(
-    expected: list[dict[str, Any]],
-) -> None:
+def test_link_batches_a_document_that_is_too_long_is_a_row(expected):
     *linked, last = expected
     assert {row["error"] for row in linked} == {None}
     assert last["id"] == "119"
@@ -115,8 +106,8 @@ def test_link_batches_a_document_that_is_too_long_is_a_row(
 
 
 def test_link_batches_a_document_whose_component_fails_is_a_row(
-    failing_pipeline: Path, sample_kb: Path
-) -> None:
+    failing_pipeline, sample_kb
+):
     link = LinkBatches(failing_pipeline, kb=sample_kb, mentions="names")
     rows = link(make_table("fever", f"DM {SENTINEL} fever", "aspirin")).to_pylist()
     assert [(row["id"], row["cui"]) for row in rows] == [
@@ -130,7 +121,7 @@ def test_link_batches_a_document_whose_component_fails_is_a_row(
     assert SENTINEL not in error
 
 
-def test_link_batches_text_of_other_bytes_is_a_row(sample_kb: Path) -> None:
+def test_link_batches_text_of_other_bytes_is_a_row(sample_kb):
     bad = b"fever \xff"
     ends = b"".join(n.to_bytes(4, "little") for n in (0, 5, 5 + len(bad)))
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"fever" + bad)]
@@ -142,7 +133,7 @@ def test_link_batches_text_of_other_bytes_is_a_row(sample_kb: Path) -> None:
     assert found[1][2].startswith("[E374]")
 
 
-def test_link_batches_without_text_nothing_is_opened() -> None:
+def test_link_batches_without_text_nothing_is_opened():
     link = LinkBatches(kb="/nowhere")
     rows = link(make_table(*[""] * 10_000, None))
     assert (rows.num_rows, rows.schema) == (0, MENTION_SCHEMA)
@@ -155,7 +146,7 @@ def test_link_batches_without_text_nothing_is_opened() -> None:
 @pytest.mark.parametrize(
     "type", [pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())]
 )
-def test_link_batches_reads_any_type_of_text(sample_kb: Path, type: Any) -> None:
+def test_link_batches_reads_any_type_of_text(sample_kb, type):
     link = LinkBatches(kb=sample_kb)
     table = make_table("fever", None, "aspirin")
     texts = pa.array(table.column("text").to_pylist(), type)
@@ -171,9 +162,7 @@ def test_link_batches_reads_any_type_of_text(sample_kb: Path, type: Any) -> None
         ({"id": [0.5], "text": ["a"]}, {}, "E410.*'id'.*double"),
     ],
 )
-def test_link_batches_columns_that_do_not_fit_are_an_error(
-    columns: Any, options: Any, match: str
-) -> None:
+def test_link_batches_columns_that_do_not_fit_are_an_error(columns, options, match):
     with pytest.raises(SapbertError, match=match):
         LinkBatches(**options)(pa.table(columns))
 
@@ -187,29 +176,25 @@ def test_link_batches_columns_that_do_not_fit_are_an_error(
         ({"max_chars": 1_000_001}, "E331.*max_chars"),
     ],
 )
-def test_link_batches_settings_are_checked_at_once(options: Any, match: str) -> None:
+def test_link_batches_settings_are_checked_at_once(options, match):
     with pytest.raises(SapbertError, match=match):
         LinkBatches(**options)
 
 
-def test_link_batches_has_the_settings_of_link(
-    make_link: MakeLink, documents: Any, expected: Any
-) -> None:
+def test_link_batches_has_the_settings_of_link(make_link, documents, expected):
     rows = make_link(filter={"types": ["T121"]}, k=1, threshold=0.5)(documents)
     linked = [row for row in rows.to_pylist() if row["cui"]]
     assert {row["cui"] for row in linked} == {"C0000006"}
     assert 0 < len(linked) < len(expected)
 
 
-def test_link_batches_of_another_version_of_the_kb_is_an_error(sample_kb: Path) -> None:
+def test_link_batches_of_another_version_of_the_kb_is_an_error(sample_kb):
     link = LinkBatches(kb=sample_kb, kb_digest="0" * 64)
     with pytest.raises(SapbertError, match="E351"):
         link(make_table("fever"))
 
 
-def test_link_batches_writes_the_digest_of_the_version_that_linked(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_link_batches_writes_the_digest_of_the_version_that_linked(own_kb, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions", config={"kb": str(own_kb)})
     config = {"kb": str(own_kb), "reload_seconds": 0}
@@ -225,9 +210,7 @@ def test_link_batches_writes_the_digest_of_the_version_that_linked(
     assert digest != old
 
 
-def test_link_batches_from_threads_at_once(
-    make_link: MakeLink, documents: Any, expected: Any
-) -> None:
+def test_link_batches_from_threads_at_once(make_link, documents, expected):
     link = make_link(k=3)  # not opened before
     found: list[Any] = []
     threads = [
@@ -240,9 +223,7 @@ def test_link_batches_from_threads_at_once(
     assert [rows.to_pylist() for rows in found] == [expected] * 4
 
 
-def test_link_batches_new_words_do_not_stay_in_memory(
-    make_link: MakeLink, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_link_batches_new_words_do_not_stay_in_memory(make_link, monkeypatch):
     monkeypatch.setattr(link_batches, "CACHED_STRINGS", 250)
     link = make_link(keep=[], id="id", text="text", k=4)  # not opened before
     sizes = []

@@ -83,9 +83,7 @@ def save_apart(base: Path, folder: Path) -> np.ndarray:
 @pytest.mark.parametrize(
     ("reduction", "parameters"), [(1, 14_470_272), (16, 1_190_592)]
 )
-def test_adapter_parameters_equal_those_of_the_paper(
-    reduction: int, parameters: int
-) -> None:
+def test_adapter_parameters_equal_those_of_the_paper(reduction, parameters):
     with torch.device("meta"):
         model = BertModel(BertConfig())
     add_adapter(model, reduction)
@@ -94,7 +92,7 @@ def test_adapter_parameters_equal_those_of_the_paper(
 
 
 @torch.no_grad()
-def test_adapter_forward_equals_pfeiffer(tiny_encoder: Path) -> None:
+def test_adapter_forward_equals_pfeiffer(tiny_encoder):
     _, model, _ = adapted(tiny_encoder)
     _, base = load_encoder(str(tiny_encoder))
     ids = torch.arange(5, 15).view(2, 5)
@@ -116,7 +114,7 @@ def test_adapter_forward_equals_pfeiffer(tiny_encoder: Path) -> None:
     assert torch.allclose(model(ids).last_hidden_state, states, atol=1e-5)
 
 
-def test_adapter_training_changes_the_adapter_only(tiny_encoder: Path) -> None:
+def test_adapter_training_changes_the_adapter_only(tiny_encoder):
     tokenizer, model = load_encoder(str(tiny_encoder))
     adapter = add_adapter(model, 2)
     model.train()
@@ -140,9 +138,7 @@ def test_adapter_training_changes_the_adapter_only(tiny_encoder: Path) -> None:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_add_adapter_works_for_every_supported_architecture(
-    architecture: str, tmp_path: Path
-) -> None:
+def test_add_adapter_works_for_every_supported_architecture(architecture, tmp_path):
     config = AutoConfig.for_model(
         architecture,
         vocab_size=40,
@@ -167,9 +163,7 @@ def test_add_adapter_works_for_every_supported_architecture(
     assert torch.equal(copy(torch.arange(5, 15).view(2, 5)).last_hidden_state, states)
 
 
-def test_load_adapter_uses_tokenizer_and_settings_of_its_base(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_load_adapter_uses_tokenizer_and_settings_of_its_base(tiny_encoder, tmp_path):
     _, model, vectors = adapted(tiny_encoder)
     save_adapter(tmp_path, model, base=str(tiny_encoder))
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -182,8 +176,8 @@ def test_load_adapter_uses_tokenizer_and_settings_of_its_base(
 
 
 def test_build_kb_with_an_adapter_links_and_can_be_moved(
-    concepts_file: Path, sample_kb: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
+    concepts_file, sample_kb, tiny_encoder, tmp_path
+):
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     vectors = save_apart(base, tmp_path / "encoder")
     build_small_kb(concepts_file, tmp_path / "kb", tmp_path / "encoder")
@@ -202,9 +196,7 @@ def test_build_kb_with_an_adapter_links_and_can_be_moved(
         assert best["score"] > 0.999
 
 
-def test_load_adapter_unusable_base_is_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_load_adapter_unusable_base_is_an_error(tiny_encoder, tmp_path):
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     save_apart(base, tmp_path / "apart")
     folder = str(tmp_path / "apart")

@@ -1,5 +1,4 @@
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from unicodedata import normalize
 
@@ -34,7 +33,7 @@ NAMES = ["heart attack", "Fever", "a", "pain of the lung, acute", "x y z " * 20,
 
 
 @pytest.fixture(scope="module")
-def encoder(tiny_encoder: Path) -> Encoder:
+def encoder(tiny_encoder) -> Encoder:
     return Encoder.open(tiny_encoder)
 
 
@@ -59,7 +58,7 @@ def plain_vectors(folder: Path, pooling: str, max_length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
-def test_encoder_equals_transformers(tiny_encoder: Path, pooling: str) -> None:
+def test_encoder_equals_transformers(tiny_encoder, pooling):
     config, settings = EncoderConfig(names_per_pass=4), EncoderSettings(pooling)
     encoder = Encoder.open(tiny_encoder, config, settings=settings)
     assert Encoder.open(tiny_encoder).settings == EncoderSettings("mean", 25, True)
@@ -68,16 +67,14 @@ def test_encoder_equals_transformers(tiny_encoder: Path, pooling: str) -> None:
     assert np.allclose(vectors, plain_vectors(tiny_encoder, pooling, 25), atol=1e-5)
 
 
-def test_encoder_does_not_depend_on_the_batch(tiny_encoder: Path) -> None:
+def test_encoder_does_not_depend_on_the_batch(tiny_encoder):
     encoder = Encoder.open(tiny_encoder, EncoderConfig(names_per_pass=3))
     alone = np.concatenate([encoder.embed([name]) for name in NAMES])
     assert np.allclose(encoder.embed(NAMES), alone, atol=1e-6)
 
 
 @given(st.lists(st.integers(1, 25), max_size=300).map(sorted), st.integers(1, 64))
-def test_passes_have_all_names_and_little_padding(
-    lengths: list[int], most: int
-) -> None:
+def test_passes_have_all_names_and_little_padding(lengths, most):
     passes = [*split_passes(lengths, most, True)]
     covered = [n for start, end in passes for n in range(start, end)]
     assert covered == [*range(len(lengths))]
@@ -88,20 +85,18 @@ def test_passes_have_all_names_and_little_padding(
             assert padded <= MOST_PADDED * sum(lengths[start:end])
 
 
-def test_passes_without_padding_have_one_length() -> None:
+def test_passes_without_padding_have_one_length():
     passes = [*split_passes([3, 3, 4, 5, 5, 5], 2, False)]
     assert passes == [(0, 2), (2, 3), (3, 5), (5, 6)]
 
 
-def test_encoder_bfloat16_is_close_to_float32(
-    encoder: Encoder, tiny_encoder: Path
-) -> None:
+def test_encoder_bfloat16_is_close_to_float32(encoder, tiny_encoder):
     fast = Encoder.open(tiny_encoder, EncoderConfig(precision="bf16"))
     cosines = (encoder.embed(NAMES) * fast.embed(NAMES)).sum(axis=1)
     assert cosines.min() > 0.99
 
 
-def test_encoder_unreadable_names_have_the_zero_vector(encoder: Encoder) -> None:
+def test_encoder_unreadable_names_have_the_zero_vector(encoder):
     pieces, cut = encoder.tokenize(["頭痛", "", "\ud800", "fever"])
     assert pieces[:2] == [(), ()]
     assert pieces[3] != ()
@@ -110,7 +105,7 @@ def test_encoder_unreadable_names_have_the_zero_vector(encoder: Encoder) -> None
     assert encoder.embed([]).shape == (0, 32)
 
 
-def test_encoder_truncates_and_flags_long_names(encoder: Encoder) -> None:
+def test_encoder_truncates_and_flags_long_names(encoder):
     names = ["a " * 30, "a " * 23, "fever" + " " * 5000, "a" * 10_000]
     pieces, cut = encoder.tokenize(names)
     assert cut == [True, False, True, True]
@@ -119,9 +114,7 @@ def test_encoder_truncates_and_flags_long_names(encoder: Encoder) -> None:
     assert pieces[0][-1] == pieces[1][-1] == separator
 
 
-def test_load_encoder_with_custom_code_is_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_load_encoder_with_custom_code_is_an_error(tiny_encoder, tmp_path):
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "foreign"))
     config = folder / "config.json"
     text = config.read_text("utf8")
@@ -133,8 +126,8 @@ def test_load_encoder_with_custom_code_is_an_error(
 
 
 def test_load_encoder_missing_folder_is_an_error_without_network(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tiny_encoder, tmp_path, monkeypatch
+):
     def refuse(*args: object) -> None:
         raise AssertionError("the network was asked")
 
@@ -188,11 +181,7 @@ def list_letters() -> list[str]:
 
 
 @pytest.fixture(scope="module", params=["bert", "nfkc"])
-def kb(
-    request: pytest.FixtureRequest,
-    make_bert: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> KnowledgeBase:
+def kb(request, make_bert, tmp_path_factory) -> KnowledgeBase:
     """With a tokenizer as BERT's, and with one that keeps accents and unifies forms."""
     folder = tmp_path_factory.mktemp(request.param)
     concepts = [Concept(cui, text.split()) for cui, text in SCRIPTS.items()]
@@ -210,7 +199,7 @@ def kb(
     return load_kb(folder / "kb")
 
 
-def test_names_are_linked_in_each_script_and_form(kb: KnowledgeBase) -> None:
+def test_names_are_linked_in_each_script_and_form(kb):
     for (written, name), linked in zip(
         FORMS, kb.link([written for written, _ in FORMS]), strict=True
     ):
@@ -219,16 +208,14 @@ def test_names_are_linked_in_each_script_and_form(kb: KnowledgeBase) -> None:
         assert name in SCRIPTS[str(linked.cui)].split()
 
 
-def test_points_of_other_scripts_depend_on_the_tokenizer(kb: KnowledgeBase) -> None:
+def test_points_of_other_scripts_depend_on_the_tokenizer(kb):
     best = kb.link(["אבן"])[0].candidates[0]
     # an uncased BERT takes them away
     assert (best["score"] == 1) == kb.folder.parent.name.startswith("bert")
 
 
 @pytest.mark.parametrize(("text", "mentions"), IN_TEXT)
-def test_names_are_found_and_linked_in_a_text_without_blanks(
-    kb: KnowledgeBase, text: str, mentions: str
-) -> None:
+def test_names_are_found_and_linked_in_a_text_without_blanks(kb, text, mentions):
     nlp = spacy.blank("xx")
     nlp.add_pipe("sapbert_mentions", config={"kb": str(kb.folder)})
     nlp.add_pipe("sapbert_linker", config={"kb": str(kb.folder)})

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 import torch
@@ -28,9 +27,7 @@ def silent_hub() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_hub_that_does_not_answer_is_an_error_soon(
-    silent_hub: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_that_does_not_answer_is_an_error_soon(silent_hub, monkeypatch):
     answer = ask_hub("some/encoder", endpoint=silent_hub, seconds=0.2)
     assert "did not answer" in str(answer.problem)
     monkeypatch.setattr("spacy_sapbert.encoder.hub.ask_hub", lambda name: answer)
@@ -80,7 +77,7 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub(tiny_encoder: Path, tmp_path: Path) -> Iterator[tuple[str, type[Hub]]]:
+def hub(tiny_encoder, tmp_path) -> Iterator[tuple[str, type[Hub]]]:
     """A hub with an encoder of pickled weights, and with files of other libraries."""
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "published"))
     weights = folder / "model.safetensors"
@@ -96,11 +93,8 @@ def hub(tiny_encoder: Path, tmp_path: Path) -> Iterator[tuple[str, type[Hub]]]:
 
 
 def test_load_encoder_of_the_hub_fetches_only_what_it_needs_and_keeps_it(
-    new_process: Any,
-    hub: tuple[str, type[Hub]],
-    tiny_encoder: Path,
-    tmp_path: Path,
-) -> None:
+    new_process, hub, tiny_encoder, tmp_path
+):
     """By its old name, and again when the hub is out of reach."""
     code = (
         "import sys\n"
@@ -128,7 +122,7 @@ def test_load_encoder_of_the_hub_fetches_only_what_it_needs_and_keeps_it(
     assert sorted(handler.fetched) == sorted({*needed, "pytorch_model.bin"})
 
 
-def test_choose_files_prefers_safetensors_and_takes_no_other_formats() -> None:
+def test_choose_files_prefers_safetensors_and_takes_no_other_formats():
     small = ["config.json", "tokenizer_config.json", "vocab.txt"]
     bert = [*small, "pytorch_model.bin"]
     others = ["flax_model.msgpack", "tf_model.h5", "onnx/model.onnx", "README.md"]

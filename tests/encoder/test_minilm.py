@@ -1,7 +1,6 @@
 """The small encoder, of an installed package."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from spacy_sapbert.encoder.minilm import FILES, MODULE, PACKAGE, SHA256, write_m
 from spacy_sapbert.errors import SapbertError
 
 
-def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
+def test_fetch_encoder_copies_the_installed_package(tmp_path):
     pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
     folder = tmp_path / "encoder"
     write_minilm(folder)
@@ -19,9 +18,7 @@ def test_fetch_encoder_copies_the_installed_package(tmp_path: Path) -> None:
     write_minilm(folder)  # without an error: it is there
 
 
-def test_fetch_encoder_refuses_weights_with_another_checksum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetch_encoder_refuses_weights_with_another_checksum(tmp_path, monkeypatch):
     model = tmp_path / MODULE / "model"
     model.mkdir(parents=True)
     (model.parent / "__init__.py").touch()

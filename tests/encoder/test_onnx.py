@@ -37,9 +37,7 @@ ONNX = EncoderConfig("onnx")
 
 
 @pytest.fixture(scope="module")
-def exported_encoder(
-    tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def exported_encoder(tiny_encoder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "encoder"
     shutil.copytree(tiny_encoder, folder)
     (folder / "onnx").mkdir()
@@ -48,9 +46,7 @@ def exported_encoder(
 
 
 @pytest.mark.parametrize("pooling", sorted(POOLINGS))
-def test_onnx_vectors_are_near_those_of_torch(
-    exported_encoder: Path, pooling: str
-) -> None:
+def test_onnx_vectors_are_near_those_of_torch(exported_encoder, pooling):
     settings = EncoderSettings(pooling, 12, True)
     found = []
     for engine in ("torch", "onnx"):
@@ -64,9 +60,7 @@ def test_onnx_vectors_are_near_those_of_torch(
     assert ours.dtype == theirs.dtype == np.float32
 
 
-def test_onnx_name_alone_has_the_vector_that_it_has_among_others(
-    exported_encoder: Path,
-) -> None:
+def test_onnx_name_alone_has_the_vector_that_it_has_among_others(exported_encoder):
     encoder = Encoder.open(exported_encoder, ONNX)
     names = [" ".join(["fever"] * words) for words in (1, 3, 13, 30)]
     together = encoder.embed(names)
@@ -74,7 +68,7 @@ def test_onnx_name_alone_has_the_vector_that_it_has_among_others(
     np.testing.assert_array_equal(alone, together)
 
 
-def test_shrink_matrix_by_hand() -> None:
+def test_shrink_matrix_by_hand():
     matrix = np.zeros((33, 2), np.float32)
     matrix[:3, 0] = 1, -2.54, 0.01  # the largest of a block is 127 steps of .02
     matrix[32, 1] = 5
@@ -86,14 +80,14 @@ def test_shrink_matrix_by_hand() -> None:
     assert np.isfinite(1 / factors).all()
 
 
-def test_onnx_computes_in_float32_alone(exported_encoder: Path) -> None:
+def test_onnx_computes_in_float32_alone(exported_encoder):
     with pytest.raises(SapbertError, match='E331.*"torch" for bf16'):
         EncoderConfig("onnx", precision="bf16")
     encoder = Encoder.open(exported_encoder, EncoderConfig(precision="bf16"))
     assert type(encoder.engine).__name__ == "TorchEngine"
 
 
-def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> None:
+def test_export_kb_twice_leaves_a_valid_kb(sample_kb, tmp_path):
     folder = Path(shutil.copytree(sample_kb, tmp_path / "kb"))
     before = read_version(folder).manifest
     assert before.engines == ["torch"]
@@ -112,8 +106,8 @@ def test_export_kb_twice_leaves_a_valid_kb(sample_kb: Path, tmp_path: Path) -> N
 
 
 def test_build_kb_exports_by_default_and_is_close_to_torch(
-    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+    concepts_file, tiny_encoder, sample_kb, tmp_path
+):
     build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     built, other = load_kb(tmp_path / "kb"), load_kb(sample_kb)
     rows = np.arange(built.rows)
@@ -134,13 +128,7 @@ def test_build_kb_exports_by_default_and_is_close_to_torch(
         ("../tokenizer.json", "{"),
     ],
 )
-def test_onnx_damaged_export_is_an_error(
-    exported_encoder: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    file: str,
-    text: str,
-) -> None:
+def test_onnx_damaged_export_is_an_error(exported_encoder, tmp_path, capfd, file, text):
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "damaged"))
     (folder / "onnx" / file).write_text(text, "utf8")
     with pytest.raises(SapbertError, match="E223|E203"):
@@ -248,9 +236,7 @@ MEMORY = {"location": "*/_ORT_MEM_ADDR_/*", "offset": "4096"}
         define_operation,
     ],
 )
-def test_onnx_crafted_graph_is_an_error(
-    exported_encoder: Path, tmp_path: Path, change: Callable[[Any], None]
-) -> None:
+def test_onnx_crafted_graph_is_an_error(exported_encoder, tmp_path, change):
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "crafted"))
     path = folder / "onnx" / "encoder.onnx"
     shutil.copy(f"{path}.data", tmp_path / "outside")
@@ -263,8 +249,8 @@ def test_onnx_crafted_graph_is_an_error(
 
 @pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
 def test_onnx_weights_may_be_linked_to_files_of_a_hub_and_no_others(
-    exported_encoder: Path, tmp_path: Path
-) -> None:
+    exported_encoder, tmp_path
+):
     folder = Path(shutil.copytree(exported_encoder, tmp_path / "kb" / "encoder"))
     blobs = tmp_path / "blobs"
     blobs.mkdir()
@@ -296,15 +282,13 @@ def open_changed(encoder: Path, folder: Path) -> None:
 
 
 def test_onnx_graph_with_changed_bytes_is_an_error_or_has_vectors(
-    exported_encoder: Path, tmp_path: Path, new_process: Any
-) -> None:
+    exported_encoder, tmp_path, new_process
+):
     new_process.call(open_changed, exported_encoder, tmp_path / "changed")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="reports of Windows leave no file")
-def test_onnx_runtime_reports_nothing(
-    exported_encoder: Path, tmp_path: Path, new_process: Any
-) -> None:
+def test_onnx_runtime_reports_nothing(exported_encoder, tmp_path, new_process):
     """Without a setting, it writes an id of the device into the home folder."""
     code = f"""
 from pathlib import Path
@@ -342,9 +326,7 @@ assert not heavy & {*sys.modules}, heavy & {*sys.modules}
 
 @pytest.mark.smoke
 @pytest.mark.skipif(os.name != "posix", reason="links need a right on this system")
-def test_onnx_links_without_torch_and_transformers(
-    exported_kb: Path, tmp_path: Path, new_process: Any
-) -> None:
+def test_onnx_links_without_torch_and_transformers(exported_kb, tmp_path, new_process):
     packages = tmp_path / "packages"
     packages.mkdir()
     heavy = ("torch", "transformers", "spacy_transformers", "spacy_alignments")
@@ -365,9 +347,7 @@ def test_onnx_links_without_torch_and_transformers(
     np.testing.assert_array_equal(np.load(path), expected.vectors)
 
 
-def test_auto_runs_an_exported_encoder_in_onnx(
-    exported_kb: Path, sample_kb: Path
-) -> None:
+def test_auto_runs_an_exported_encoder_in_onnx(exported_kb, sample_kb):
     engines = [
         type(load_kb(kb).encoder.engine).__name__ for kb in (exported_kb, sample_kb)
     ]
@@ -375,8 +355,8 @@ def test_auto_runs_an_exported_encoder_in_onnx(
 
 
 def test_torch_that_is_missing_is_an_error_that_says_what_to_install(
-    sample_kb: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sample_kb, tiny_encoder, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(SapbertError, match="E521.*pip install torch.*export-onnx"):
         load_kb(sample_kb).link(["fever"])
@@ -384,28 +364,23 @@ def test_torch_that_is_missing_is_an_error_that_says_what_to_install(
         load_encoder(str(tiny_encoder))
 
 
-def test_auto_without_onnx_runs_torch(
-    exported_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_without_onnx_runs_torch(exported_kb, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.setattr("spacy_sapbert.encoder.encoder.find_spec", lambda name: None)
     assert type(load_kb(exported_kb).encoder.engine).__name__ == "TorchEngine"
 
 
 def test_build_continues_the_engine_of_the_names_it_reuses(
-    concepts_file: Path, tiny_encoder: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+    concepts_file, tiny_encoder, sample_kb, tmp_path
+):
     kb = tmp_path / "kb"
     manifest = build_kb(concepts_file, kb, str(tiny_encoder), reuse=sample_kb)
     assert manifest.encoder.engine == "torch"
 
 
 def test_build_runs_in_torch_what_onnx_cannot_run(
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    concepts_file, tiny_encoder, tmp_path, monkeypatch
+):
     monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_COSINE", 2)
     manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     assert manifest.engines == ["torch"]

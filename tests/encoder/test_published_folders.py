@@ -68,7 +68,7 @@ def make_masked_bert(folder: Path) -> BertForMaskedLM:
 
 
 @pytest.fixture
-def masked_bert(tmp_path: Path) -> tuple[Path, BertForMaskedLM]:
+def masked_bert(tmp_path) -> tuple[Path, BertForMaskedLM]:
     """A folder like BiomedBERT's, without its weights, and the model."""
     folder = tmp_path / "BiomedBERT"
     return folder, make_masked_bert(folder)
@@ -120,9 +120,7 @@ def expected_vectors(
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_open_encoder_of_pickled_weights_equals_transformers(
-    masked_bert: tuple[Path, BertForMaskedLM], zipped: bool
-) -> None:
+def test_open_encoder_of_pickled_weights_equals_transformers(masked_bert, zipped):
     folder, model = masked_bert
     path = folder / "pytorch_model.bin"
     torch.save(old_names(model), path, _use_new_zipfile_serialization=zipped)
@@ -134,9 +132,7 @@ def test_open_encoder_of_pickled_weights_equals_transformers(
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_open_encoder_prefers_safetensors(
-    masked_bert: tuple[Path, BertForMaskedLM], recwarn: pytest.WarningsRecorder
-) -> None:
+def test_open_encoder_prefers_safetensors(masked_bert, recwarn):
     folder, model = masked_bert
     weights = {key: value.clone() for key, value in model.bert.state_dict().items()}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
@@ -148,9 +144,7 @@ def test_open_encoder_prefers_safetensors(
 
 
 @pytest.mark.parametrize("sharded", [False, True])
-def test_open_encoder_does_not_run_the_code_of_a_pickle(
-    masked_bert: tuple[Path, BertForMaskedLM], tmp_path: Path, sharded: bool
-) -> None:
+def test_open_encoder_does_not_run_the_code_of_a_pickle(masked_bert, tmp_path, sharded):
     folder, model = masked_bert
     ran = tmp_path / "ran"
 
@@ -169,9 +163,7 @@ def test_open_encoder_does_not_run_the_code_of_a_pickle(
     assert not ran.exists()
 
 
-def test_open_encoder_of_a_pickle_that_does_not_fit_is_an_error(
-    masked_bert: tuple[Path, BertForMaskedLM],
-) -> None:
+def test_open_encoder_of_a_pickle_that_does_not_fit_is_an_error(masked_bert):
     folder, model = masked_bert
     path, weights = folder / "pytorch_model.bin", dict(model.state_dict())
     torch.save(weights, path)
@@ -246,11 +238,8 @@ def flags(pooling: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("inner", "pooling"), [("", "cls"), ("0_Transformer", "mean")])
 def test_open_encoder_of_sentence_transformers_uses_their_pooling(
-    masked_bert: tuple[Path, BertForMaskedLM],
-    tmp_path: Path,
-    inner: str,
-    pooling: str,
-) -> None:
+    masked_bert, tmp_path, inner, pooling
+):
     folder, model = masked_bert
     torch.save(model.bert.state_dict(), folder / "pytorch_model.bin")
     if inner:
@@ -268,9 +257,7 @@ def test_open_encoder_of_sentence_transformers_uses_their_pooling(
     "given",
     [flags("max"), {"pooling_mode": ["cls", "mean"]}],
 )
-def test_read_settings_of_a_pooling_without_equivalent_is_an_error(
-    masked_bert: tuple[Path, BertForMaskedLM], given: dict[str, Any]
-) -> None:
+def test_read_settings_of_a_pooling_without_equivalent_is_an_error(masked_bert, given):
     folder, _ = masked_bert
     make_modules(folder, "", {"pooling_mode": ["cls"]})
     assert read_settings(folder).pooling == "cls"
@@ -286,9 +273,7 @@ def test_read_settings_of_a_pooling_without_equivalent_is_an_error(
         [{"path": "", "type": "a.Transformer"}, {"path": "2_D", "type": "a.Dense"}],
     ],
 )
-def test_open_encoder_of_other_modules_is_an_error(
-    masked_bert: tuple[Path, BertForMaskedLM], modules: Any
-) -> None:
+def test_open_encoder_of_other_modules_is_an_error(masked_bert, modules):
     folder, model = masked_bert
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
     write_json(folder / "modules.json", modules)
@@ -296,7 +281,7 @@ def test_open_encoder_of_other_modules_is_an_error(
         vectors_of(folder)
 
 
-def test_build_kb_of_a_published_folder_has_its_vectors(tmp_path: Path) -> None:
+def test_build_kb_of_a_published_folder_has_its_vectors(tmp_path):
     inner = tmp_path / "base" / "0_Transformer"
     inner.parent.mkdir()
     save_shards(inner, make_masked_bert(inner).state_dict())
@@ -309,7 +294,7 @@ def test_build_kb_of_a_published_folder_has_its_vectors(tmp_path: Path) -> None:
     assert not [*(tmp_path / "kb").rglob("*.bin")]  # pickled weights
 
 
-def test_xlm_roberta_may_tell_cases_apart(tmp_path: Path) -> None:
+def test_xlm_roberta_may_tell_cases_apart(tmp_path):
     tokenizer, model = make_xlm_roberta(tmp_path / "base")
     write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["Höher", *NAMES])])
     cased = EncoderSettings("mean", lowercase=False)
@@ -329,17 +314,15 @@ def test_xlm_roberta_may_tell_cases_apart(tmp_path: Path) -> None:
 
 
 def test_load_encoder_without_the_library_of_its_tokenizer_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     make_xlm_roberta(tmp_path / "xlm-roberta")
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(SapbertError, match="E521.*pip install sentencepiece protobuf"):
         load_encoder(str(tmp_path / "xlm-roberta"))
 
 
-def test_read_settings_of_a_mean_token_sapbert_is_an_error_not_cls(
-    tmp_path: Path,
-) -> None:
+def test_read_settings_of_a_mean_token_sapbert_is_an_error_not_cls(tmp_path):
     """The released one averages padding too; its files do not say so."""
     folder = tmp_path / "SapBERT-from-PubMedBERT-fulltext-mean-token"
     make_masked_bert(folder)

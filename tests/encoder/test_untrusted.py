@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,12 @@ from spacy_sapbert.errors import SapbertError
 from training.encoders.new_adapter import add_adapter
 from training.encoders.open import open_encoder
 
-Load = Callable[[Path], Encoder]
-
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
 MATRIX = "encoder.layer.0.output.dense.weight"
 
 
 @pytest.fixture
-def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
+def folder(tiny_encoder, tmp_path) -> Path:
     """A copy of the tiny encoder that a test may change."""
     return Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
 
@@ -52,13 +49,13 @@ def change_json(path: Path, **values: Any) -> None:
     + ["x/config.json", "", "modeling.py", "adapter_config.json", "encoder.bin"]
     + ["model-00001-of-00002.safetensors\n", "onnx/../config.json"],
 )
-def test_is_encoder_file_accepts_only_what_is_saved(name: str) -> None:
+def test_is_encoder_file_accepts_only_what_is_saved(name):
     assert not is_encoder_file(name)
     assert is_encoder_file("model-00001-of-00002.safetensors")
     assert is_encoder_file("onnx/encoder.onnx.data")
 
 
-def test_open_encoder_never_unpickles(folder: Path) -> None:
+def test_open_encoder_never_unpickles(folder):
     """Not even weights that are plain, and are read outside a knowledge base."""
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
@@ -68,9 +65,7 @@ def test_open_encoder_never_unpickles(folder: Path) -> None:
         Encoder.open(folder)
 
 
-def test_open_encoder_with_a_base_is_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_open_encoder_with_a_base_is_an_error(tiny_encoder, tmp_path):
     tokenizer, model = load_encoder(str(tiny_encoder))
     add_adapter(model, 4)
     save_encoder(
@@ -87,9 +82,7 @@ def test_open_encoder_with_a_base_is_an_error(
 
 @pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("place", ["../other.safetensors", "/other.safetensors", 3])
-def test_open_encoder_with_a_shard_outside_is_an_error(
-    folder: Path, place: Any, load: Load
-) -> None:
+def test_open_encoder_with_a_shard_outside_is_an_error(folder, place, load):
     weights = folder / "model.safetensors"
     names = list(load_file(weights))
     shutil.copyfile(weights, folder.with_name("other.safetensors"))
@@ -111,9 +104,7 @@ def test_open_encoder_with_a_shard_outside_is_an_error(
     + [("model_type", ["bert"]), ("model_type", None)]
     + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")],
 )
-def test_open_encoder_that_needs_something_outside_is_an_error(
-    folder: Path, key: str, value: Any
-) -> None:
+def test_open_encoder_that_needs_something_outside_is_an_error(folder, key, value):
     change_json(folder / "config.json", **{key: value})
     with pytest.raises(SapbertError, match=r"E225.*config\.json"):
         open_with_mean(folder)
@@ -127,9 +118,7 @@ def test_open_encoder_that_needs_something_outside_is_an_error(
     + [("hidden_act", "none"), ("chunk_size_feed_forward", 2)]
     + ([("return_dict", 0)] if version("transformers") < "5" else []),
 )
-def test_open_encoder_with_another_config_is_an_error(
-    folder: Path, key: str, value: Any, load: Load
-) -> None:
+def test_open_encoder_with_another_config_is_an_error(folder, key, value, load):
     change_json(folder / "config.json", **{key: value})
     with pytest.raises(SapbertError, match=r"E203"):
         load(folder)
@@ -138,16 +127,14 @@ def test_open_encoder_with_another_config_is_an_error(
 @pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "{"])
-def test_open_encoder_damaged_json_is_an_error(
-    folder: Path, file: str, text: str, load: Load
-) -> None:
+def test_open_encoder_damaged_json_is_an_error(folder, file, text, load):
     (folder / file).write_text(text)
     with pytest.raises(SapbertError, match=f"{file}: Expected the settings"):
         load(folder)
 
 
 @pytest.mark.parametrize("load", [Encoder.open, open_encoder])
-def test_open_encoder_with_bad_weights_is_an_error(folder: Path, load: Load) -> None:
+def test_open_encoder_with_bad_weights_is_an_error(folder, load):
     path = folder / "model.safetensors"
     data = path.read_bytes()
     weights = {key: value.clone() for key, value in load_file(path).items()}
@@ -178,9 +165,7 @@ def test_open_encoder_with_bad_weights_is_an_error(folder: Path, load: Load) -> 
             load(folder)
 
 
-def test_load_encoder_without_pooler_is_the_same_each_time(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_load_encoder_without_pooler_is_the_same_each_time(folder, tmp_path):
     whole, path = Encoder.open(folder), folder / "model.safetensors"
     kept = {k: v for k, v in load_file(path).items() if not k.startswith("pooler.")}
     save_file(kept, path, {"format": "pt"})
@@ -195,9 +180,7 @@ def test_load_encoder_without_pooler_is_the_same_each_time(
     assert contents[0] == contents[1]
 
 
-def test_open_encoder_with_bad_adapter_weights_is_an_error(
-    tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_open_encoder_with_bad_adapter_weights_is_an_error(tiny_encoder, tmp_path):
     tokenizer, model = load_encoder(str(tiny_encoder))
     adapter: Any = add_adapter(model, 4)
     with torch.no_grad():
@@ -207,9 +190,7 @@ def test_open_encoder_with_bad_adapter_weights_is_an_error(
         load_encoder(str(tmp_path))
 
 
-def test_open_encoder_names_longer_than_its_positions_are_an_error(
-    folder: Path,
-) -> None:
+def test_open_encoder_names_longer_than_its_positions_are_an_error(folder):
     open_with_mean(folder, max_length=64)
     with pytest.raises(SapbertError, match=r"E230.* at most 64, .* got 65"):
         open_with_mean(folder, max_length=65)
@@ -220,9 +201,7 @@ def test_open_encoder_names_longer_than_its_positions_are_an_error(
     ["albert", "bert", "camembert", "deberta-v2", "distilbert", "electra", "ernie"]
     + ["mpnet", "rembert", "roberta", "xlm-roberta"],
 )
-def test_open_encoder_accepts_other_architectures(
-    architecture: str, tiny_encoder: Path, tmp_path: Path
-) -> None:
+def test_open_encoder_accepts_other_architectures(architecture, tiny_encoder, tmp_path):
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     if architecture == "distilbert":
         sizes = {"n_layers": 2, "n_heads": 2, "hidden_dim": 32}
@@ -245,9 +224,7 @@ def test_open_encoder_accepts_other_architectures(
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
-def test_open_encoder_with_a_damaged_tokenizer_is_an_error(
-    folder: Path, text: str
-) -> None:
+def test_open_encoder_with_a_damaged_tokenizer_is_an_error(folder, text):
     (folder / "tokenizer.json").write_text(text)
     with pytest.raises(SapbertError, match="E203.*tokenizer.json"):
         open_with_mean(folder)
@@ -258,9 +235,7 @@ def test_open_encoder_with_a_damaged_tokenizer_is_an_error(
             load(folder)
 
 
-def test_open_encoder_accepts_regular_expressions_of_a_tokenizer(
-    folder: Path,
-) -> None:
+def test_open_encoder_accepts_regular_expressions_of_a_tokenizer(folder):
     pattern = {"Regex": r"(?<=\d)(?=[a-z])"}
     step = {"type": "Split", "behavior": "Isolated", "invert": False}
     change_json(folder / "tokenizer.json", pre_tokenizer={**step, "pattern": pattern})
@@ -269,7 +244,7 @@ def test_open_encoder_accepts_regular_expressions_of_a_tokenizer(
     assert together == (*number[:-1], *unit[1:])
 
 
-def test_load_encoder_opens_no_other_tokenizer(folder: Path) -> None:
+def test_load_encoder_opens_no_other_tokenizer(folder):
     change_json(
         folder / "tokenizer_config.json",
         tokenizer_file="/nowhere/tokenizer.json",
@@ -283,7 +258,7 @@ def test_load_encoder_opens_no_other_tokenizer(folder: Path) -> None:
         open_with_mean(folder)
 
 
-def test_encode_of_another_tokenizer_are_an_error(folder: Path) -> None:
+def test_encode_of_another_tokenizer_are_an_error(folder):
     path = folder / "tokenizer.json"
     model = json.loads(path.read_text("utf8"))["model"]
     change_json(path, model={**model, "vocab": {**model["vocab"], "fever": 155}})

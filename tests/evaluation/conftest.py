@@ -1,6 +1,5 @@
 """The sample knowledge base, opened once, and one whose index misses a concept."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 
 
 @pytest.fixture(scope="session")
-def kb(sample_kb: Path) -> KnowledgeBase:
+def kb(sample_kb) -> KnowledgeBase:
     return load_kb(sample_kb)
 
 
@@ -31,7 +30,7 @@ class IncompleteIndex:
 
 
 @pytest.fixture
-def incomplete_kb(sample_kb: Path) -> KnowledgeBase:
+def incomplete_kb(sample_kb) -> KnowledgeBase:
     """A knowledge base whose index does not find fever."""
     kb = load_kb(sample_kb)
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]

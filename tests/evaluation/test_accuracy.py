@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 
 Parts = list[frozenset[str]]
 
@@ -54,9 +52,7 @@ TIED = [(0.9, "a"), (0.9, "b"), (0.9, "c"), (0.5, "d")]
         (gold("a", "b|c"), 2, 1.0, 2 / 3, 0.0),  # ab, ac of ab, ac, bc
     ],
 )
-def test_score_ranking_counts_ties_in_three_ways(
-    parts: Parts, k: int, lenient: float, expected: float, strict: float
-) -> None:
+def test_score_ranking_counts_ties_in_three_ways(parts, k, lenient, expected, strict):
     assert score_ranking(TIED, parts, k) == pytest.approx([lenient, expected, strict])
 
 
@@ -69,9 +65,7 @@ some_parts = st.lists(
 
 
 @given(rankings, some_parts, st.integers(1, 4))
-def test_score_ranking_expected_is_the_mean_over_all_orders(
-    ranking: list[tuple[float, str]], parts: Parts, k: int
-) -> None:
+def test_score_ranking_expected_is_the_mean_over_all_orders(ranking, parts, k):
     hits = total = 0
     for order in permutations(ranking):
         if sorted(order, key=lambda pair: -pair[0]) != list(order):
@@ -111,9 +105,7 @@ answer_lists = some_rows.map(rank_rows)
 
 
 @given(some_rows, some_parts, st.integers(1, 4))
-def test_score_answers_by_rows_is_that_of_the_released_evaluation(
-    rows: list[tuple[float, set[str]]], parts: Parts, k: int
-) -> None:
+def test_score_answers_by_rows_is_that_of_the_released_evaluation(rows, parts, k):
     """Theirs has no ties: the rows of equal scores are tried in every order."""
     (_, (by_rows,)) = score_answers(rank_rows(rows), parts, [k])
     hits = []
@@ -128,7 +120,7 @@ def test_score_answers_by_rows_is_that_of_the_released_evaluation(
     assert by_rows[0] >= any(hits)
 
 
-def test_combine_parts_released_accepts_any_concept() -> None:
+def test_combine_parts_released_accepts_any_concept():
     parts = gold("a|b", "c")
     assert combine_parts(parts, "released") == [frozenset("abc")]
     assert combine_parts(parts, "parts") == parts
@@ -138,18 +130,14 @@ def test_combine_parts_released_accepts_any_concept() -> None:
 
 
 @given(answer_lists, some_parts, st.integers(1, 3))
-def test_trim_answers_changes_no_score(
-    answers: list[Answer], parts: Parts, k: int
-) -> None:
+def test_trim_answers_changes_no_score(answers, parts, k):
     whole = score_answers(answers, parts, [1, k])
     kept = trim_answers(answers, k)
     assert np.array_equal(score_answers(kept, parts, [1, k]), whole)
 
 
 @given(answer_lists, answer_lists, some_parts, st.integers(1, 3))
-def test_is_complete_if_lower_answers_change_nothing(
-    answers: list[Answer], more: list[Answer], parts: Parts, k: int
-) -> None:
+def test_is_complete_if_lower_answers_change_nothing(answers, more, parts, k):
     if not is_complete(answers, k):
         return
     lower = [answer._replace(score=answer.score - 0.5) for answer in more]
@@ -158,7 +146,7 @@ def test_is_complete_if_lower_answers_change_nothing(
     assert np.array_equal(before, after)
 
 
-def test_wilson_interval_equals_values_computed_by_hand() -> None:
+def test_wilson_interval_equals_values_computed_by_hand():
     assert wilson_interval(0.7, 5) == pytest.approx((0.2988, 0.9274), abs=1e-4)
     assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
 
@@ -179,7 +167,7 @@ def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
     )
 
 
-def test_score_mentions_returns_coverage_and_accuracy() -> None:
+def test_score_mentions_returns_coverage_and_accuracy():
     result = judge([["C1"]], [["C3"]], [["C7"]], [["C7", "C1"]])
     assert result["judged"] == 4
     assert result["coverage"] == 0.75
@@ -191,14 +179,14 @@ def test_score_mentions_returns_coverage_and_accuracy() -> None:
     assert covered["concepts"]["acc@1"]["strict"] == pytest.approx(2 / 3, abs=1e-6)
 
 
-def test_score_mentions_follows_retired_ids_and_aliases() -> None:
+def test_score_mentions_follows_retired_ids_and_aliases():
     result = judge([["C9"]], [["A1"]])
     assert result["coverage"] == 1
     assert result["accuracy"]["all"]["concepts"]["acc@1"]["strict"] == 0.5
     assert result["accuracy"]["all"]["concepts"]["acc@2"]["expected"] == 0.75
 
 
-def test_score_mentions_covers_a_composite_only_with_all_its_parts() -> None:
+def test_score_mentions_covers_a_composite_only_with_all_its_parts():
     parts = [["C1"], ["C7"]]
     assert judge(parts)["coverage"] == 0
     released = judge(parts, composite="released")
@@ -206,7 +194,7 @@ def test_score_mentions_covers_a_composite_only_with_all_its_parts() -> None:
     assert released["accuracy"]["all"]["rows"]["acc@1"]["strict"] == 1
 
 
-def test_score_mentions_separates_seen_and_unseen() -> None:
+def test_score_mentions_separates_seen_and_unseen():
     golds = [
         GoldMention(-1, -1, "", "fever", [["C1"]], 2),
         GoldMention(-1, -1, "", "fever", [["C2"]], 3),
@@ -221,7 +209,7 @@ def test_score_mentions_separates_seen_and_unseen() -> None:
     assert "unseen" not in judge([["C1"]])["accuracy"]
 
 
-def test_select_mentions_counts_the_others(tmp_path: Path) -> None:
+def test_select_mentions_counts_the_others(tmp_path):
     path = tmp_path / "gold.txt"
     path.write_text("fever||C1|C2\nFEVER||C2|C1\nfever||-1\nfever||C3\n", "utf8")
     chosen, counts = select_mentions(path, EvaluationSettings(distinct=True))
@@ -232,7 +220,7 @@ def test_select_mentions_counts_the_others(tmp_path: Path) -> None:
     assert counts == {"mentions": 3, "without_id": 1, "repeated": 0}
 
 
-def test_rank_mentions_ranks_each_text_once() -> None:
+def test_rank_mentions_ranks_each_text_once():
     ranked: list[str] = []
 
     def rank(mentions: Sequence[str]) -> list[list[Answer]]:
@@ -245,7 +233,7 @@ def test_rank_mentions_ranks_each_text_once() -> None:
     assert all(answers[text][0].cui == text for text in texts)
 
 
-def test_kb_ranker_ranks_concepts_as_the_linker_does(kb: KnowledgeBase) -> None:
+def test_kb_ranker_ranks_concepts_as_the_linker_does(kb):
     mentions = ["heart attack", "fevers", "MI", "head pain acute"]
     ranked = kb_ranker(kb, {}, k=3)(mentions)
     for linked, answers in zip(kb.link(mentions, k=3), ranked, strict=True):
@@ -255,16 +243,14 @@ def test_kb_ranker_ranks_concepts_as_the_linker_does(kb: KnowledgeBase) -> None:
         assert [round(score, 4) for score, _ in found] == scores
 
 
-def test_kb_ranker_returns_all_that_tie(kb: KnowledgeBase) -> None:
+def test_kb_ranker_returns_all_that_tie(kb):
     (answers,) = kb_ranker(kb, {}, k=1)(["MI"])
     assert [cui for _, cui in list_concepts(answers)] == ["C0000001", "C0000002"]
     (answers,) = kb_ranker(kb, {"C0000002": "C0000001"}, k=1)(["MI"])
     assert [cui for _, cui in list_concepts(answers)] == ["C0000001"]
 
 
-def test_measure_recall_counts_rows_that_the_index_misses(
-    kb: KnowledgeBase, incomplete_kb: KnowledgeBase
-) -> None:
+def test_measure_recall_counts_rows_that_the_index_misses(kb, incomplete_kb):
     queries = ["fever", "heart disease", "..."]
     assert measure_recall(kb, queries) == {
         "queries": 2,

@@ -68,12 +68,12 @@ def sample_scores(mentions: int, *, seed: int = 0, slope: float = 12) -> TopScor
     "text",
     ["recall=0.9", "precision", "precision=0", "precision=1.5", "precision=nan"],
 )
-def test_parse_criterion_refuses_others(text: str) -> None:
+def test_parse_criterion_refuses_others(text):
     with pytest.raises(SapbertError, match=r"E331.*accuracy or precision"):
         parse_criterion(text)
 
 
-def test_compute_measures_by_hand() -> None:
+def test_compute_measures_by_hand():
     measures = compute_measures(BY_HAND, np.array([0.5, 0.6, 0.8, 0.9]))
     # 5, 4, 3 and 1 are linked, of which 3, 2, 2 and 1 are right; 5 are known
     assert measures["precision"].tolist() == [3 / 5, 2 / 4, 2 / 3, 1 / 1]
@@ -88,7 +88,7 @@ def test_compute_measures_by_hand() -> None:
 
 
 @given(ANSWERS)
-def test_compute_measures_equals_counting_one_by_one(rows: list[tuple]) -> None:
+def test_compute_measures_equals_counting_one_by_one(rows):
     top = make_scores(rows)
     thresholds = list_thresholds(top)
     measures = compute_measures(top, thresholds)
@@ -106,15 +106,13 @@ def test_compute_measures_equals_counting_one_by_one(rows: list[tuple]) -> None:
         assert measures["accuracy"][place] == pytest.approx((hits + kept) / len(rows))
 
 
-def test_choose_threshold_returns_the_lowest_of_equal_ones() -> None:
+def test_choose_threshold_returns_the_lowest_of_equal_ones():
     assert choose_threshold(BY_HAND, F1) == 0.5
     assert choose_threshold(BY_HAND, ACCURACY) == 0.5  # as good as 0.8
 
 
 @given(ANSWERS, st.integers(1, 100))
-def test_choose_threshold_reaches_the_criterion_and_none_is_better(
-    rows: list[tuple], percent: int
-) -> None:
+def test_choose_threshold_reaches_the_criterion_and_none_is_better(rows, percent):
     top = make_scores(rows)
     thresholds, level = list_thresholds(top), percent / 100
     measures = compute_measures(top, thresholds)
@@ -132,7 +130,7 @@ def test_choose_threshold_reaches_the_criterion_and_none_is_better(
 
 
 @pytest.mark.parametrize("mentions", [60, 2000])
-def test_fit_logistic_equals_scikit_learn(mentions: int) -> None:
+def test_fit_logistic_equals_scikit_learn(mentions):
     linear_model = pytest.importorskip("sklearn.linear_model", reason="no scikit-learn")
     top = sample_scores(mentions)
     hits, misses = top.right.sum(), (~top.right).sum()
@@ -150,7 +148,7 @@ def test_fit_logistic_equals_scikit_learn(mentions: int) -> None:
     assert intercept == pytest.approx(model.intercept_[0], rel=1e-4)
 
 
-def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong() -> None:
+def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong():
     scores = np.array([0.5] * 30 + [0.9] * 30)
     logistic = fit_logistic(scores, scores > 0.7)
     # two free numbers and two scores: Platt's targets are met
@@ -158,7 +156,7 @@ def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong() -> None:
     assert found.tolist() == [round(1 / 32, 6), round(31 / 32, 6)]
 
 
-def test_fit_logistics_ignores_a_value_that_is_nearly_constant() -> None:
+def test_fit_logistics_ignores_a_value_that_is_nearly_constant():
     """As the cosines of mentions that are names, which differ by rounding."""
     chance = np.random.default_rng(0)
     right = chance.random(300) < 0.9
@@ -168,7 +166,7 @@ def test_fit_logistics_ignores_a_value_that_is_nearly_constant() -> None:
     assert slopes[1] > 1
 
 
-def test_calibration_error_by_hand() -> None:
+def test_calibration_error_by_hand():
     probabilities = np.array([0.05, 0.05, 0.85, 0.85, 0.85, 1.0])
     right = np.array([False, True, True, True, False, True])
     expected = (2 * 0.45 + 3 * (0.85 - 2 / 3)) / 6
@@ -176,9 +174,7 @@ def test_calibration_error_by_hand() -> None:
 
 
 @pytest.mark.parametrize("criterion", [F1, ACCURACY, "precision=0.9"])
-def test_calibrate_returns_what_is_measured_at_the_threshold(
-    criterion: str,
-) -> None:
+def test_calibrate_returns_what_is_measured_at_the_threshold(criterion):
     top = sample_scores(1000)
     found = calibrate(top, {}, criterion)
     linked = top.scores >= found["threshold"]
@@ -195,7 +191,7 @@ def known(found: dict[str, Any]) -> Calibration:
     return Calibration.model_validate(found)
 
 
-def test_calibrate_checks_a_calibration_on_other_mentions() -> None:
+def test_calibrate_checks_a_calibration_on_other_mentions():
     found = calibrate(sample_scores(2000), {}, F1)
     other = sample_scores(1000, seed=1)
     checked = calibrate(other, {}, F1, known(found))
@@ -210,7 +206,7 @@ def test_calibrate_checks_a_calibration_on_other_mentions() -> None:
     assert calibrate(easier, {}, F1, known(found))["calibration_error"] > 0.08
 
 
-def test_calibrate_has_no_precision_above_every_score() -> None:
+def test_calibrate_has_no_precision_above_every_score():
     found = {**calibrate(sample_scores(200), {}, F1), "threshold": 0.99}
     top = sample_scores(200)
     checked = calibrate(top._replace(scores=top.scores - 0.1), {}, F1, known(found))
@@ -231,14 +227,12 @@ def rising(right: list[bool]) -> TopScores:
         (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E582"),
     ],
 )
-def test_calibrate_refuses_answers_that_decide_nothing(
-    top: TopScores, code: str
-) -> None:
+def test_calibrate_refuses_answers_that_decide_nothing(top, code):
     with pytest.raises(SapbertError, match=code):
         calibrate(top, {}, F1)
 
 
-def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
+def test_calibrate_names_the_highest_precision_if_it_is_too_low():
     right = [n % 4 > 0 for n in range(60)]
     scores = [0.5 + 0.1 * hit for hit in right]
     scores[0] = 0.6  # one of the wrong ones is among the highest
@@ -260,9 +254,7 @@ def test_calibrate_names_the_highest_precision_if_it_is_too_low() -> None:
         ("--", ["C0000004"], [False, False, True]),
     ],
 )
-def test_score_top1_compares_with_the_gold_ids(
-    kb: KnowledgeBase, mention: str, parts: list[str], expected: list[bool]
-) -> None:
+def test_score_top1_compares_with_the_gold_ids(kb, mention, parts, expected):
     gold = GoldMention(-1, -1, "", mention, [part.split("|") for part in parts], 2)
     aliases = {"OMIM:1": "C0000004", "C0000004": "C0000004"}
     top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", [gold])]}, aliases)
@@ -270,7 +262,7 @@ def test_score_top1_compares_with_the_gold_ids(
     assert found == expected
 
 
-def test_score_top1_ignores_the_threshold(kb: KnowledgeBase) -> None:
+def test_score_top1_ignores_the_threshold(kb):
     gold = GoldMention(-1, -1, "", "acute pain", [["C0000007"]], 2)
     files = {Path("dev.tsv"): [GoldDocument("", "", [gold])]}
     scores = score_top1(kb, files, {}).scores

@@ -40,7 +40,7 @@ def gold(*lines: int) -> dict[Place, GoldMention]:
     }
 
 
-def test_read_predictions_replaces_aliases(tmp_path: Path) -> None:
+def test_read_predictions_replaces_aliases(tmp_path):
     empty = {"file": "dev", "line": 3, "cuis": [], "scores": []}
     path = write(tmp_path / "a.jsonl", ROW, empty)
     found = read_predictions(path, {"C2": "C7"})
@@ -55,13 +55,13 @@ CHANGES = [{"cuis": ["C1"]}, {"scores": ["a", "b"]}, {"line": "2"}]
     "line",
     ["{", "[]"] + [json.dumps({**ROW, **change}) for change in CHANGES],
 )
-def test_read_predictions_refuses_other_lines(tmp_path: Path, line: str) -> None:
+def test_read_predictions_refuses_other_lines(tmp_path, line):
     (tmp_path / "a.jsonl").write_text(f"{line}\n")
     with pytest.raises(SapbertError, match=r"E117.*a\.jsonl:1: .*something else"):
         read_predictions(tmp_path / "a.jsonl", {})
 
 
-def test_read_predictions_names_the_bad_line(tmp_path: Path) -> None:
+def test_read_predictions_names_the_bad_line(tmp_path):
     path = write(tmp_path / "a.jsonl", ROW, {"file": "dev"})
     with pytest.raises(SapbertError, match=r"E117.*a\.jsonl:2"):
         read_predictions(path, {})
@@ -70,7 +70,7 @@ def test_read_predictions_names_the_bad_line(tmp_path: Path) -> None:
         read_predictions(path, {})
 
 
-def test_check_predictions_needs_all_and_no_other() -> None:
+def test_check_predictions_needs_all_and_no_other():
     path = Path("a.jsonl")
     check_predictions(path, predict(2, 3), gold(2, 3), partial=False)
     check_predictions(path, predict(2, 3, 4), gold(2, 3), partial=True)
@@ -91,9 +91,7 @@ def test_check_predictions_needs_all_and_no_other() -> None:
         ([], "released", [0, 0, 0]),
     ],
 )
-def test_score_predictions_equals_the_evaluation(
-    answers: list[Answer], composite: str, expected: list[float]
-) -> None:
+def test_score_predictions_equals_the_evaluation(answers, composite, expected):
     golds = {("dev", 2): GoldMention(-1, -1, "", "x", [["C1"], ["C2"]], 2)}
     resolve = make_resolver(str, {})
     predictions = {("dev", 2): Prediction(1, answers)}
@@ -110,12 +108,12 @@ def test_score_predictions_equals_the_evaluation(
         (0, 2000, 0.0),
     ],
 )
-def test_mcnemar_test_by_hand(first: int, second: int, expected: float) -> None:
+def test_mcnemar_test_by_hand(first, second, expected):
     assert mcnemar_test(first, second) == pytest.approx(expected, abs=1e-300)
     assert mcnemar_test(second, first) == pytest.approx(expected, abs=1e-300)
 
 
-def test_randomisation_test_equals_all_signs() -> None:
+def test_randomisation_test_equals_all_signs():
     differences = np.array([1.0, 0.5, 0.5, -1 / 3, 0.0])
     signs = np.array(list(product((1, -1), repeat=5)))
     exact = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9).mean()
@@ -124,7 +122,7 @@ def test_randomisation_test_equals_all_signs() -> None:
     assert randomisation_test(np.zeros(3)) == 1
 
 
-def test_bootstrap_interval_equals_sampled_means() -> None:
+def test_bootstrap_interval_equals_sampled_means():
     rng = np.random.default_rng(0)
     differences = np.repeat([1.0, 0.0, -1.0, 0.5], [30, 120, 20, 30])
     sampled = rng.choice(differences, size=(20_000, 200)).mean(axis=1)
@@ -132,7 +130,7 @@ def test_bootstrap_interval_equals_sampled_means() -> None:
     assert bootstrap_interval(differences) == pytest.approx(expected, abs=0.006)
 
 
-def test_compare_scores_counts_ties_in_three_ways() -> None:
+def test_compare_scores_counts_ties_in_three_ways():
     first = np.array([[1, 1, 1], [0, 0, 0], [0, 0, 0], [1, 0.5, 0]])
     second = np.array([[1, 1, 1], [1, 1, 1], [1, 0.5, 0], [0, 0, 0]])
     found = compare_scores(first, second)

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,7 +21,7 @@ from spacy_sapbert.evaluation.error_report import find_errors
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_mentions
 from spacy_sapbert.formats.gold import GoldMention
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 
@@ -74,7 +73,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def gold_file(tmp_path: Path) -> Path:
+def gold_file(tmp_path) -> Path:
     path = tmp_path / "gold.tsv"
     path.write_text(GOLD, "utf8")
     return path
@@ -95,8 +94,8 @@ def report(kb: Path, gold: Path, *options: Any) -> tuple[Page, list[dict], dict]
 
 
 def test_find_errors_names_what_the_index_misses_under_a_learned_order(
-    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
-) -> None:
+    make_kb, letters_order, few_concepts, tmp_path
+):
     kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order))
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]
     kb.parts.index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore
@@ -108,8 +107,8 @@ def test_find_errors_names_what_the_index_misses_under_a_learned_order(
 
 
 def test_find_errors_shows_the_names_of_answers_under_a_learned_order(
-    make_kb: Any, letters_order: Any, few_concepts: Any, tmp_path: Path
-) -> None:
+    make_kb, letters_order, few_concepts, tmp_path
+):
     kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order))
     answers = rank_mentions(kb_ranker(kb, {"C0000004": "X"}, k=3), ["feverr"])
     golds = [("dev", GoldMention(-1, -1, "", "feverr", [["C0000002"]], 2))]
@@ -122,7 +121,7 @@ def test_find_errors_shows_the_names_of_answers_under_a_learned_order(
     assert shown[0][:2] == ("C0000004", "Fever")
 
 
-def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
+def test_info_finder_follows_aliases(kb):
     info = info_finder(kb, {"C0000003": "X", "C0000005": "Y", "C0000006": "Y"})
     assert info("C0000001").parents == {"X"}
     assert "Myocardial infarction" in info("C0000001").names
@@ -131,9 +130,7 @@ def test_info_finder_follows_aliases(kb: KnowledgeBase) -> None:
     assert info("C9999999") == info("nowhere") == KnownConcept()  # retired, unknown
 
 
-def test_error_report_counts_what_evaluate_does_not_count(
-    sample_kb: Path, gold_file: Path
-) -> None:
+def test_error_report_counts_what_evaluate_does_not_count(sample_kb, gold_file):
     page, rows, data = report(sample_kb, gold_file)
     counts = data["causes"]
     assert list(counts) == [c.name for c in CAUSES.values() if not c.of_linker]
@@ -154,9 +151,7 @@ def test_error_report_counts_what_evaluate_does_not_count(
         assert f"{cause}{count}{count / len(rows):.1%}" in page.text.replace(" %", "%")
 
 
-def test_error_report_page_loads_nothing_and_escapes_the_data(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_error_report_page_loads_nothing_and_escapes_the_data(make_kb, tmp_path):
     concepts = [
         Concept("C1", ["Fever", f"{SCRIPT}<img src=x onerror=alert(1)>"]),
         Concept("C2", ["Cold", "'\"&amp;</table>"]),
@@ -247,13 +242,11 @@ def cause(mention: str, gold: str, *answers: str, **settings: int) -> str | None
         ("cardiac", "old|organ", ["infarction", "old"], "too general"),
     ],
 )
-def test_find_cause_finds_the_first_cause(
-    mention: str, gold: str, answers: list[str], expected: str | None
-) -> None:
+def test_find_cause_finds_the_first_cause(mention, gold, answers, expected):
     assert cause(mention, gold, *answers) == expected
 
 
-def test_find_cause_blames_the_index_before_names_hierarchy_and_types() -> None:
+def test_find_cause_blames_the_index_before_names_hierarchy_and_types():
     gold = [frozenset({"infarction"})]
     nearest = frozenset({"infarction", "untyped"})
     for mention in ("MVI", "AMI", "cardiac"):
@@ -267,7 +260,7 @@ def test_find_cause_blames_the_index_before_names_hierarchy_and_types() -> None:
     assert found == "synonym missing"
 
 
-def test_find_cause_uses_k() -> None:
+def test_find_cause_uses_k():
     answers = ["mitral", "organ", "infarction"]
     assert cause("cardiac", "infarction", *answers, k=2) == "synonym missing"
     assert cause("cardiac", "infarction", *answers, k=3) == "near miss"
@@ -280,19 +273,14 @@ def test_find_cause_uses_k() -> None:
     st.lists(st.sampled_from(sorted(KNOWN)), unique=True),
     st.frozensets(st.sampled_from(sorted(KNOWN))),
 )
-def test_find_cause_returns_one_cause_for_every_error(
-    mention: str,
-    parts: list[frozenset[str]],
-    cuis: list[str],
-    nearest: frozenset[str],
-) -> None:
+def test_find_cause_returns_one_cause_for_every_error(mention, parts, cuis, nearest):
     right = bool(cuis) and all(cuis[0] in part for part in parts)
     found = find_cause(mention, parts, ranked(*cuis), info, nearest=nearest)
     assert (found is None) == right
     assert right or found in CAUSES
 
 
-def test_find_ancestors_stops_after_three_steps() -> None:
+def test_find_ancestors_stops_after_three_steps():
     parents = {"a": "b", "b": "c", "c": "d", "d": "e", "x": "y", "y": "x"}
 
     def of(cui: str) -> KnownConcept:
@@ -304,7 +292,7 @@ def test_find_ancestors_stops_after_three_steps() -> None:
     assert find_ancestors(["e"], of) == set()
 
 
-def test_is_short_form_accepts_abbreviations_and_no_words() -> None:
+def test_is_short_form_accepts_abbreviations_and_no_words():
     accepted = ["MI", "mRNA", "NIDDM", "COVID-19", "SARS-CoV-2", "AVMs", "iPSC", "G6PD"]
     words = ["M", "mi", "Fever", "McArdle", "TYPE II DM", "HYPERTENSION", "", "12"]
     assert [each for each in [*accepted, *words] if is_short_form(each)] == accepted

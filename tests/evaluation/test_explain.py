@@ -1,6 +1,5 @@
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ FEVER = "C0000004"
 
 
 @pytest.fixture(scope="module")
-def cold(cold_kb: Path) -> KnowledgeBase:
+def cold(cold_kb) -> KnowledgeBase:
     return load_kb(cold_kb)
 
 
@@ -46,7 +45,7 @@ def suggest(kb: KnowledgeBase, context: Any, cui: str, **settings: Any) -> str:
     return "\n".join(explain(kb, context, cui, **settings).suggestions)
 
 
-def test_explain_mention_has_the_link_of_the_linker(kb: KnowledgeBase) -> None:
+def test_explain_mention_has_the_link_of_the_linker(kb):
     for mention in ("pyrexia", "heart", "MI", "--"):
         found = explain(kb, mention, k=3)
         (linked,) = kb.link([mention], k=3)
@@ -61,7 +60,7 @@ def test_explain_mention_has_the_link_of_the_linker(kb: KnowledgeBase) -> None:
     assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
-def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> None:
+def test_explain_mention_returns_what_the_filter_removes(kb):
     found = explain(kb, "fever", filter={"types": ["T047"], "deny": ["C0000003"]})
     assert (found.filtered[0].cui, found.filtered[0].filtered_by) == (FEVER, ["types"])
     assert min(n.score for n in found.filtered) >= found.candidates[0]["score"]
@@ -84,19 +83,17 @@ def test_explain_mention_returns_what_the_filter_removes(kb: KnowledgeBase) -> N
         ("MI", "C0000001", {"tie_evidence": [], "ambiguous": "nil"}, "not accepted"),
     ],
 )
-def test_locate_expected_returns_the_cause(
-    kb: KnowledgeBase, mention: str, cui: str, settings: Any, cause: str | None
-) -> None:
+def test_locate_expected_returns_the_cause(kb, mention, cui, settings, cause):
     assert locate(kb, mention, cui, **settings).cause == cause
 
 
-def test_locate_expected_follows_a_retired_id(kb: KnowledgeBase) -> None:
+def test_locate_expected_follows_a_retired_id(kb):
     found = locate(kb, "heart attack", "C9999999")
     assert (found.cause, found.given) == (None, "C9999999")
     assert found.cui == "C0000001"
 
 
-def test_locate_expected_returns_rank_name_and_score(kb: KnowledgeBase) -> None:
+def test_locate_expected_returns_rank_name_and_score(kb):
     for filter in ({}, {"types": ["T047"]}):
         for candidate in kb.link(["heart"], k=8, filter=filter)[0].candidates[1:]:
             found = locate(kb, "heart", candidate["cui"], k=1, filter=filter)
@@ -105,7 +102,7 @@ def test_locate_expected_returns_rank_name_and_score(kb: KnowledgeBase) -> None:
             assert found.score == pytest.approx(candidate["score"], abs=1e-4)
 
 
-def test_locate_expected_returns_what_was_removed(own_kb: Path) -> None:
+def test_locate_expected_returns_what_was_removed(own_kb):
     kb = remove_concepts(load_kb(own_kb), ["C0000008"])
     found = explain(kb, "appendectomy", "C0000008")
     assert found.expected is not None
@@ -113,23 +110,21 @@ def test_locate_expected_returns_what_was_removed(own_kb: Path) -> None:
     assert "--cui C0000008 --alias Appendectomy" in found.suggestions[0]
 
 
-def test_locate_expected_returns_the_relation(cold: KnowledgeBase) -> None:
+def test_locate_expected_returns_the_relation(cold):
     assert locate(cold, "asthma", "C9").relation == "child"
     assert locate(cold, "lung disease", "C4").relation == "parent"
     assert locate(cold, "asthma", "C3").relation == "sibling"
     assert locate(cold, "asthma", "C1").relation is None
 
 
-def test_locate_expected_says_that_the_index_does_not_find_it(
-    incomplete_kb: KnowledgeBase,
-) -> None:
+def test_locate_expected_says_that_the_index_does_not_find_it(incomplete_kb):
     found = explain(incomplete_kb, "pyrexia", FEVER)
     assert found.expected is not None
     assert found.expected.cause == "index miss"
     assert "--backend exact" in found.suggestions[0]
 
 
-def test_suggest_a_command_that_adds_or_removes_a_name(own_kb: Path) -> None:
+def test_suggest_a_command_that_adds_or_removes_a_name(own_kb):
     kb = load_kb(own_kb)
     found = suggest(kb, "hot 'n cold", FEVER)
     assert f"kb add {own_kb} --cui {FEVER} --alias 'hot '\"'\"'n cold'" in found
@@ -167,9 +162,7 @@ REMOVE = "Fields that remove it: {}. Its types are T184.".format
         ("MI", "NIL", {"tie_evidence": []}, "`filter.deny`"),
     ],
 )
-def test_suggest_says_what_to_change(
-    kb: KnowledgeBase, context: Any, cui: str, settings: Any, said: str
-) -> None:
+def test_suggest_says_what_to_change(kb, context, cui, settings, said):
     if len(cui) == 1:  # a rank
         cui = kb.link([context], k=3)[0].candidates[int(cui) - 1]["cui"]
     if isinstance(context, str):
@@ -177,9 +170,7 @@ def test_suggest_says_what_to_change(
     assert said in suggest(kb, context, cui, **settings)
 
 
-def test_explain_says_what_excludes_the_first_concept(
-    make_kb: Any, tmp_path: Path
-) -> None:
+def test_explain_says_what_excludes_the_first_concept(make_kb, tmp_path):
     names = ("Factor VIII deficiency", "Factor XI deficiency")
     concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(names)]
     kb = load_kb(make_kb(tmp_path, concepts, backend="exact"))

@@ -21,7 +21,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_read_mentions_reads_a_table(tmp_path: Path) -> None:
+def test_read_mentions_reads_a_table(tmp_path):
     text = HEADER + "d1\t0\t2\ten\tDisease\tMI\tC1|C2\nd2\t\t\ten\t\tfever \t\n\n"
     path = write(tmp_path / "gold.tsv", text)
     assert list(read_mentions(path)) == [
@@ -30,7 +30,7 @@ def test_read_mentions_reads_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
+def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):
     path = write(
         tmp_path / "terms.sssom.tsv",
         "#license: x\nsubject_label\tsubject_type\tpredicate_id\tobject_id\n"
@@ -57,9 +57,7 @@ def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path: Path) -> None:
         ("C0003864||poliartritis\n", 1, "ids come first"),
     ],
 )
-def test_read_mentions_names_file_line_and_fix(
-    tmp_path: Path, text: str, line: int, says: str
-) -> None:
+def test_read_mentions_names_file_line_and_fix(tmp_path, text, line, says):
     path = write(tmp_path / "gold.tsv", text)
     with pytest.raises(SapbertError) as error:
         list(read_mentions(path))
@@ -70,12 +68,12 @@ def test_read_mentions_names_file_line_and_fix(
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", HEADER])
-def test_read_mentions_refuses_a_file_without_any(tmp_path: Path, text: str) -> None:
+def test_read_mentions_refuses_a_file_without_any(tmp_path, text):
     with pytest.raises(SapbertError, match="E106"):
         list(read_mentions(write(tmp_path / "gold.tsv", text)))
 
 
-def test_read_aliases_follows_chains_and_closes_circles(tmp_path: Path) -> None:
+def test_read_aliases_follows_chains_and_closes_circles(tmp_path):
     path = write(tmp_path / "aliases.tsv", "A\tB\nB\tC\n\nY\tX\nX\tY\nW\tX\nA\tB\n")
     last = {"A": "C", "B": "C", "C": "C", "X": "X", "Y": "X", "W": "X"}
     assert read_aliases(path) == last
@@ -85,9 +83,7 @@ def test_read_aliases_follows_chains_and_closes_circles(tmp_path: Path) -> None:
     ("text", "shown"),
     [("A\tB\nA\n", ":2:"), ("A\tB\nA\t\n", ":2:"), ("A\tB\nA\tC\n", "'A'")],
 )
-def test_read_aliases_names_the_bad_line_or_id(
-    tmp_path: Path, text: str, shown: str
-) -> None:
+def test_read_aliases_names_the_bad_line_or_id(tmp_path, text, shown):
     path = write(tmp_path / "aliases.tsv", text)
     with pytest.raises(SapbertError, match="E117") as error:
         read_aliases(path)
@@ -108,9 +104,7 @@ ALIASES = {"OMIM:1": "D1", "M1": "D1", "D1": "D1", "D2": "D3", "D3": "D3"}
         ("C9", {"C9": "C1"}, {"C1"}),
     ],
 )
-def test_find_concepts_follows_aliases_and_retired_ids(
-    cui: str, ids: dict[str, str], found: set
-) -> None:
+def test_find_concepts_follows_aliases_and_retired_ids(cui, ids, found):
     groups = group_aliases(ALIASES)
     assert find_concepts(cui, ids.get, ALIASES, groups) == found
 
@@ -118,7 +112,7 @@ def test_find_concepts_follows_aliases_and_retired_ids(
 IDS = {"C1": "C1", "C2": "C2", "C9": "C1"}
 
 
-def test_is_seen_needs_the_same_text_and_id(tmp_path: Path) -> None:
+def test_is_seen_needs_the_same_text_and_id(tmp_path):
     aliases = {"OMIM:1": "D1", "D1": "D1"}
     training = tmp_path / "train.txt"
     training.write_text("Breast  Cancer||OMIM:1\nboth||A+B\n", "utf8")

@@ -89,8 +89,8 @@ def write_biosyn(folder: Path, names: Names, queries: list[Any]) -> None:
 
 @pytest.mark.slow
 def test_commands_of_table1_count_as_the_released_evaluation(
-    new_process: Any, tiny_encoder: Path, tmp_path: Path
-) -> None:
+    new_process, tiny_encoder, tmp_path
+):
     rng = np.random.default_rng(0)
     names = make_names(rng)
     queries = make_queries(names, rng)

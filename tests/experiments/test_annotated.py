@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets" / "sample" / "annotated.txt"
 
 
-def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order() -> None:
+def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order():
     texts = [f"text {number % 40}" for number in range(80)]
     parts = choose_parts(texts, dev=0.1, held_out=0.2, seed=3)
     assert parts == choose_parts(texts[::-1], dev=0.1, held_out=0.2, seed=3)
@@ -35,9 +35,7 @@ def test_split_keeps_equal_texts_together_and_does_not_depend_on_the_order() -> 
     assert parts != choose_parts(texts, dev=0.1, held_out=0.2, seed=4)
 
 
-def test_split_leaves_documents_of_training_out_of_held_out_ones(
-    tmp_path: Path,
-) -> None:
+def test_split_leaves_documents_of_training_out_of_held_out_ones(tmp_path):
     words = [str(SAMPLE), str(tmp_path / "out")]
     more = tmp_path / "more.txt"
     more.write_text(
@@ -69,7 +67,7 @@ def make_doc(nlp: Any, *entities: tuple[int, str, str]) -> Doc:
     return doc
 
 
-def test_counts_of_mentions_by_hand() -> None:
+def test_counts_of_mentions_by_hand():
     nlp = spacy.blank("en")
     gold = make_doc(nlp, (0, "A", "C1"), (1, "B", "C2"), (2, "A", ""), (3, "A", "NIL"))
     ours = make_doc(nlp, (0, "A", "C1"), (1, "A", "C2"), (2, "A", "C3"))
@@ -82,7 +80,7 @@ def test_counts_of_mentions_by_hand() -> None:
     assert counts[LINKED] == Counts(2, 2, 2)
 
 
-def test_scores_and_intervals_by_hand() -> None:
+def test_scores_and_intervals_by_hand():
     scores = describe_counts([Counts(1, 2, 4)] * 10)
     assert scores["precision"] == {"value": 0.5, "interval": [0.5, 0.5]}
     assert scores["recall"] == {"value": 0.25, "interval": [0.25, 0.25]}
@@ -92,7 +90,7 @@ def test_scores_and_intervals_by_hand() -> None:
     assert 0.1 <= low < 0.5 < high <= 0.9
 
 
-def test_evaluation_gives_the_pipeline_no_annotation() -> None:
+def test_evaluation_gives_the_pipeline_no_annotation():
     nlp = spacy.blank("en")
     seen: list[Doc] = []
 
@@ -106,9 +104,7 @@ def test_evaluation_gives_the_pipeline_no_annotation() -> None:
     assert [doc.ents for doc in seen] == [()]
 
 
-def test_assemble_replaces_only_pipelines_that_it_wrote(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_assemble_replaces_only_pipelines_that_it_wrote(sample_kb, tmp_path):
     detector = spacy.blank("en")
     detector.add_pipe("entity_ruler").add_patterns([{"label": "A", "pattern": "fever"}])
     detector.to_disk(tmp_path / "detector")

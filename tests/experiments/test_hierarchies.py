@@ -26,7 +26,7 @@ from training.data.hold_out import hold_out
 from training.data.pairs import hash_text
 
 
-def test_read_dictionary_folds_names_and_reads_retired_ids() -> None:
+def test_read_dictionary_folds_names_and_reads_retired_ids():
     concepts = [
         Concept("C1", ["Fever", "FEVER", "high  temperature"], retired=["C9", "C2"]),
         Concept("C2", ["fever"]),
@@ -45,7 +45,7 @@ WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "l
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+def files(tmp_path_factory) -> tuple[Path, Path, Path]:
     """Nine parents of four children each; a name begins with its concept's id."""
     folder = tmp_path_factory.mktemp("held-out")
     concepts = [Concept(f"p{i}", [f"p{i} {word}"]) for i, word in enumerate(WORDS)]
@@ -65,9 +65,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     return whole, held, folder / "MRREL.RRF"
 
 
-def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
-    files: tuple[Path, Path, Path],
-) -> None:
+def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(files):
     whole, held, _ = files
     pairs = draw_pairs(whole, held, most=1000)
     hierarchy = build_hierarchy(read_concepts(whole))
@@ -89,10 +87,8 @@ def test_draw_pairs_by_distance_has_the_distance_and_a_held_out_concept(
 
 
 def test_evaluate_hierarchy_writes_json_and_prints_tables(
-    files: tuple[Path, Path, Path],
-    tiny_encoder: Path,
-    tmp_path: Path,
-) -> None:
+    files, tiny_encoder, tmp_path
+):
     whole, held, relations = files
     output = tmp_path / "results.json"
     words = [tiny_encoder, whole, held, output, "--relations", relations]
@@ -113,9 +109,7 @@ few = st.lists(st.integers(-3, 3).map(lambda each: each / 4), min_size=1, max_si
 
 
 @given(few, few)
-def test_area_under_curve_is_the_share_of_comparisons_won(
-    near: list[float], far: list[float]
-) -> None:
+def test_area_under_curve_is_the_share_of_comparisons_won(near, far):
     won = sum((a > b) + (a == b) / 2 for a in near for b in far)
     found = area_under_curve(np.array(near), np.array(far))
     assert found == pytest.approx(won / len(near) / len(far), abs=1e-4)
@@ -123,7 +117,7 @@ def test_area_under_curve_is_the_share_of_comparisons_won(
     assert area_under_curve(np.zeros(0), np.array(far)) is None
 
 
-def test_score_distances_by_hand() -> None:
+def test_score_distances_by_hand():
     result = score_distances(
         np.array([0.9, 0.8, 0.6, 0.6, 0.2]), np.array([0, 1, 1, 3, 3])
     )
@@ -135,7 +129,7 @@ def test_score_distances_by_hand() -> None:
     assert constant["spearman"] is None
 
 
-def test_score_relations_by_hand() -> None:
+def test_score_relations_by_hand():
     random = np.array([0.1, 0.3])
     names = np.array(["of", "in", "in"])
     result = score_relations(np.array([0.2, 0.9, 0.8]), names, random)

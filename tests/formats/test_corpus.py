@@ -37,26 +37,24 @@ def fail(path: Path, format: str | None = None, **options: Any) -> str:
         ("A+-1", []),  # nobody can find both
     ],
 )
-def test_split_ids_parses_alternatives_and_composites(
-    ids: str, parts: list[list[str]]
-) -> None:
+def test_split_ids_parses_alternatives_and_composites(ids, parts):
     assert split_ids(ids) == parts
     chosen = parts[0][0] if len(parts) == 1 else "" if parts else "NIL"
     assert choose_kb_id(GoldMention(0, 1, "", "x", parts, 1)) == chosen
 
 
-def test_split_ids_can_parse_bars_as_composites() -> None:
+def test_split_ids_can_parse_bars_as_composites():
     assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
 
 
-def test_read_corpus_changes_prefixes(tmp_path: Path) -> None:
+def test_read_corpus_changes_prefixes(tmp_path):
     path = tmp_path / "gold.tsv"
     path.write_text("doc\tmention\tids\nd\tboth\tA|X:B+UMLS:C\n")
     (document,) = read_corpus(path, prefix="Y:", drop_prefix="UMLS:")
     assert document.mentions[0].parts == [["Y:A", "X:B"], ["Y:C"]]
 
 
-def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path: Path) -> None:
+def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
     with pytest.raises(SapbertError, match="E110.*pubtator.*tsv.*'bioc'"):
         read_corpus(Path("nowhere"), "bioc")
     with pytest.raises(SapbertError, match="brat .none.*--split-composites"):
@@ -88,9 +86,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("format", "good", "line"), BAD)
-def test_read_corpus_a_bad_line_is_named_and_not_quoted(
-    format: str, good: str, line: str, tmp_path: Path
-) -> None:
+def test_read_corpus_a_bad_line_is_named_and_not_quoted(format, good, line, tmp_path):
     path = tmp_path / ("note.ann" if format == "brat" else "corpus.txt")
     path.write_text(f"{good}{line}\n", "utf8")
     if format == "brat":
@@ -101,7 +97,7 @@ def test_read_corpus_a_bad_line_is_named_and_not_quoted(
     assert "fever" not in error.lower()
 
 
-def test_read_pubtator_places_of_lines(tmp_path: Path) -> None:
+def test_read_pubtator_places_of_lines(tmp_path):
     path = tmp_path / "corpus.txt"
     lines = PUBTATOR.splitlines(keepends=True)
     path.write_text("".join([lines[0], "1\t0\t5\tFever\tX\tD1\n", lines[1]]))
@@ -118,7 +114,7 @@ EXAMPLES = {"biocxml": "corpus.xml", "biocjson": "corpus.json"}
 
 
 @pytest.fixture(params=BIOC)
-def name(request: pytest.FixtureRequest) -> str:
+def name(request) -> str:
     return request.param
 
 
@@ -160,16 +156,14 @@ def fail_bioc(name: str, folder: Path, data: bytes | str) -> str:
     ],
 )
 def test_bioc_a_bad_document_is_numbered_and_not_quoted(
-    name: str, passages: Any, annotation: Any, expected: str, tmp_path: Path
-) -> None:
+    name, passages, annotation, expected, tmp_path
+):
     error = fail_bioc(name, tmp_path, make_bioc(name, passages, annotation))
     assert re.match(rf"\[E117].*{expected}.*document 1 ", error)
 
 
 @pytest.mark.parametrize("data", ["", "sentinel", "<a>", "[]", "{}", "\x1f\x8b"])
-def test_bioc_a_file_that_is_none_or_cut_is_an_error(
-    name: str, data: str, tmp_path: Path
-) -> None:
+def test_bioc_a_file_that_is_none_or_cut_is_an_error(name, data, tmp_path):
     if name == "biocxml" and data == "<a>":
         data = "<collection><document><sentinel></document></collection>"
     assert fail_bioc(name, tmp_path, data)[:6] in ("[E150]", "[E117]")
@@ -178,14 +172,14 @@ def test_bioc_a_file_that_is_none_or_cut_is_an_error(
         assert fail_bioc(name, tmp_path, whole[:end])[:6] in ("[E150]", "[E117]")
 
 
-def test_bioc_numbers_that_are_none_are_an_error(name: str, tmp_path: Path) -> None:
+def test_bioc_numbers_that_are_none_are_an_error(name, tmp_path):
     data = make_bioc(name, [(0, "a text")], ("a", (0, 1)))
     data = re.sub(r'(offset(?:="|": |>))\d+', r"\1sentinel", data)
     data = data.replace(": sentinel", ': "sentinel"')
     assert re.match(r"\[E117].*document 1 ", fail_bioc(name, tmp_path, data))
 
 
-def test_bioc_half_characters_and_entities(tmp_path: Path) -> None:
+def test_bioc_half_characters_and_entities(tmp_path):
     path = tmp_path / "x.json"
     path.write_text(make_bioc("biocjson", [(0, "x")]).replace('"x"', r'"\ud83d"'))
     (document,) = open_corpus(path, "biocjson")
@@ -197,7 +191,7 @@ def test_bioc_half_characters_and_entities(tmp_path: Path) -> None:
     assert fail_bioc("biocxml", tmp_path, text).startswith("[E150]")
 
 
-def test_pubtator_ncbi_disease_reads_as_its_table(data_folder: Path) -> None:
+def test_pubtator_ncbi_disease_reads_as_its_table(data_folder):
     path = data_folder / "eval-text" / "NCBIdevelopset_corpus.txt.gz"
     read_from = list(read_pubtator(path, prefix="MESH:"))
     path = data_folder / "eval" / "ncbi_disease.dev.tsv.gz"
@@ -211,7 +205,7 @@ def test_pubtator_ncbi_disease_reads_as_its_table(data_folder: Path) -> None:
     assert (len(read_from), len(spans)) == (100, 787)
 
 
-def test_pubtator_offsets_of_bc5cdr_match_its_mentions(data_folder: Path) -> None:
+def test_pubtator_offsets_of_bc5cdr_match_its_mentions(data_folder):
     path = data_folder / "eval-text" / "CDR_DevelopmentSet.PubTator.txt.gz"
     documents = list(read_pubtator(path))
     assert len(documents) == 500

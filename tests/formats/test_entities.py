@@ -20,7 +20,7 @@ def doc() -> Doc:
     return NLP("one two three four")
 
 
-def test_entities_without_concept_keep_candidates_and_note(doc: Doc) -> None:
+def test_entities_without_concept_keep_candidates_and_note(doc):
     doc.ents = [Span(doc, 0, 1, label="X", kb_id="NIL")]
     doc.ents[0]._.candidates = CANDIDATES
     doc.ents[0]._.link_note = "below_threshold"
@@ -30,7 +30,7 @@ def test_entities_without_concept_keep_candidates_and_note(doc: Doc) -> None:
     assert entity["note"] == "below_threshold"
 
 
-def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc: Doc) -> None:
+def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc):
     spans = [Span(doc, 2, 3, label=label) for label in "ABC"] + [Span(doc, 0, 1)]
     group = SpanGroup(doc, name="sc", spans=spans)
     group.attrs["cui"] = ["C1", "C2", None, "C4"]
@@ -45,7 +45,7 @@ def test_entities_of_a_group_with_equal_offsets_keep_their_own_links(doc: Doc) -
     ]
 
 
-def test_entities_attributes_can_have_other_names(doc: Doc) -> None:
+def test_entities_attributes_can_have_other_names(doc):
     doc.ents = [Span(doc, 0, 1, label="X")]
     Span.set_extension("mesh_id", default="M1", force=True)
     names = AttributeNames("mesh_id", "nobody_registered", "nor_this")
@@ -54,7 +54,7 @@ def test_entities_attributes_can_have_other_names(doc: Doc) -> None:
     assert (entity["cui"], entity["candidates"], entity["note"]) == ("M1", [], None)
 
 
-def test_entities_have_all_fields_of_the_chosen_concept(doc: Doc) -> None:
+def test_entities_have_all_fields_of_the_chosen_concept(doc):
     doc.ents = [Span(doc, 0, 1, label="X")]
     candidate = {
         **CANDIDATES[1],
@@ -72,9 +72,7 @@ def test_entities_have_all_fields_of_the_chosen_concept(doc: Doc) -> None:
 
 
 @pytest.mark.parametrize("score", [float("nan"), np.float32("inf"), None])
-def test_entities_scores_that_are_no_numbers_are_none(
-    doc: Doc, score: float | None
-) -> None:
+def test_entities_scores_that_are_no_numbers_are_none(doc, score):
     doc.ents = [Span(doc, 0, 1, label="X")]
     doc.ents[0]._.candidates = [{"cui": "C1", "score": score}]
     assert describe_entities(doc)[0]["candidates"] == [{"cui": "C1", "score": None}]

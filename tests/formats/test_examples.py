@@ -77,9 +77,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "case", "expected"), CASES)
-def test_example_has_its_documents(
-    name: str, case: dict[str, Any], expected: list[dict[str, Any]]
-) -> None:
+def test_example_has_its_documents(name, case, expected):
     assert read_case(name, case) == expected
 
 
@@ -117,7 +115,7 @@ def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
         for case, expected in read_cases(FOLDER / "documents")
     ],
 )
-def test_example_has_its_documents_to_link(case: Any, expected: Any) -> None:
+def test_example_has_its_documents_to_link(case, expected):
     assert json.loads(json.dumps(read_to_link(case))) == expected
 
 
@@ -150,7 +148,7 @@ def show_spans(spans: Iterable[Span]) -> str:
 
 @pytest.mark.filterwarnings("ignore:.*W530")
 @pytest.mark.parametrize("name", READ)
-def test_example_is_converted_to_a_table_and_to_docs(name: str, tmp_path: Path) -> None:
+def test_example_is_converted_to_a_table_and_to_docs(name, tmp_path):
     expected = json.loads((FOLDER / name / "converted.json").read_text("utf8"))
     cases = [case for case, _ in read_cases(FOLDER / name)]
     assert [convert_case(name, case, tmp_path) for case in cases] == expected
@@ -227,9 +225,7 @@ def write_example(name: str, folder: Path, *, include_text: bool) -> list[Path]:
 
 @pytest.mark.filterwarnings("ignore:.*W520")
 @pytest.mark.parametrize(("name", "include_text"), WRITES)
-def test_documents_are_written_as_in_the_example(
-    name: str, include_text: bool, tmp_path: Path
-) -> None:
+def test_documents_are_written_as_in_the_example(name, include_text, tmp_path):
     if library := FORMATS[name].library:
         pytest.importorskip(library[0])
     files = write_example(name, tmp_path, include_text=include_text)

@@ -15,7 +15,7 @@ from spacy_sapbert.formats.gold_docs import make_gold_docs
 from tests.pipelines import NLP
 
 
-def test_write_table_replaces_tabs_and_line_ends(tmp_path: Path) -> None:
+def test_write_table_replaces_tabs_and_line_ends(tmp_path):
     span = GoldMention(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
     convert_corpus([GoldDocument("a\tb", "", [span])], tmp_path / "gold.tsv")
     (document,) = read_corpus(tmp_path / "gold.tsv")
@@ -46,7 +46,7 @@ def describe(spans: Any) -> Any:
     return [(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans]
 
 
-def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> None:
+def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning():
     mentions = [
         (0, 26, "LONG", [["C1"]]),
         (11, 26, "INSIDE", [["C2"]]),
@@ -66,21 +66,21 @@ def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning() -> Non
     assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
 
 
-def test_clear_concepts_takes_those_of_a_group() -> None:
+def test_clear_concepts_takes_those_of_a_group():
     with pytest.warns(UserWarning, match="W530"):
         doc = make((0, 3, "A", [["C1"]]))
     gold_docs.clear_concepts(doc, "gold")
     assert describe(doc.spans["gold"]) == [(0, 6, "A", "")]
 
 
-def test_gold_docs_may_be_longer_than_the_pipeline_takes() -> None:
+def test_gold_docs_may_be_longer_than_the_pipeline_takes():
     nlp = spacy.blank("en")
     nlp.max_length = 5
     assert make((0, 6, "A", [["C1"]]), nlp=nlp).ents
     assert nlp.max_length == 5
 
 
-def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path: Path) -> None:
+def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path):
     (tmp_path / "a.txt").write_text("fever")
     (tmp_path / "a.ann").write_text("T1\tX 0 5\tfever\nN1\tReference T1 M:1\t\n")
     ((key, doc),) = gold_docs.read_docs(tmp_path, NLP)

@@ -58,9 +58,7 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.txt.gz", gzip.compress(TITLE, mtime=0)[:9], "text"),
     ],
 )
-def test_detect_format_by_the_ending_else_the_content(
-    name: str, data: bytes, expected: str | None, tmp_path: Path
-) -> None:
+def test_detect_format_by_the_ending_else_the_content(name, data, expected, tmp_path):
     (tmp_path / name).write_bytes(data)
     if expected is None:
         with pytest.raises(SapbertError, match="E110.*--input-format"):
@@ -71,9 +69,7 @@ def test_detect_format_by_the_ending_else_the_content(
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("size", [3, 7, 1 << 18])
-def test_csv_texts_are_read_as_they_are(
-    delimiter: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_csv_texts_are_read_as_they_are(delimiter, size, tmp_path, monkeypatch):
     monkeypatch.setattr("spacy_sapbert.io.reading.BLOCK_BYTES", size)
     header = delimiter.join(("id", "text", "other"))
     row = f'7{delimiter}"a\r\n\r\r\nb ""c"" \u2028{delimiter}"{delimiter}'
@@ -89,16 +85,14 @@ def test_csv_texts_are_read_as_they_are(
 
 
 @pytest.mark.parametrize("header", ['"id" ,text', 'id,"te', '"id"x;"text"'])
-def test_csv_header_that_cannot_be_read_is_an_error(
-    tmp_path: Path, header: str
-) -> None:
+def test_csv_header_that_cannot_be_read_is_an_error(tmp_path, header):
     path = tmp_path / "a.csv"
     path.write_text(f"{header}\n1,fever\n", "utf8")
     with pytest.raises(SapbertError, match="E410"):
         list(read_documents(list_inputs([path], "csv"), longest=1_000))
 
 
-def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
+def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('text\nfever\n"' + f"{SENTINEL}\n" * 99_999)
     with pytest.raises(SapbertError, match=r"E117.*:3: .*quotes") as caught:
@@ -106,9 +100,7 @@ def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert SENTINEL not in str(caught.value)
 
 
-def test_parquet_that_unpacks_to_far_more_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(parquet_rows, "UNPACKED_BYTES", 1 << 20)
@@ -122,7 +114,7 @@ def test_parquet_that_unpacks_to_far_more_is_an_error(
         list(read_documents(list_inputs([path]), longest=1_000))
 
 
-def test_parquet_partition_is_the_name_of_folders() -> None:
+def test_parquet_partition_is_the_name_of_folders():
     name = "a%20b=1=2/c=x%2Fy/year=__HIVE_DEFAULT_PARTITION__/part-0.parquet"
     expected = {"a b": "1=2", "c": "x/y", "year": None}
     assert parquet_rows.read_partition(name) == expected
@@ -132,7 +124,7 @@ def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
     return [GoldMention(start, end, "X", "", [], 0) for start, end in places]
 
 
-def test_select_spans_keeps_the_longest() -> None:
+def test_select_spans_keeps_the_longest():
     counts: Counter[str] = Counter()
     spans = spans_of((5, 9), (0, 4), (3, 6), (0, 4), (9, 10), (5, 10), (6, 7))
     found = [(span.start, span.end) for span in select_spans(spans, counts)]
@@ -144,9 +136,7 @@ def test_select_spans_keeps_the_longest() -> None:
     st.text(st.sampled_from("ab (.)\n\u2028é"), min_size=1, max_size=20),
     st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20)), max_size=4),
 )
-def test_set_mentions_are_exactly_at_their_offsets(
-    text: str, places: list[tuple[int, int]]
-) -> None:
+def test_set_mentions_are_exactly_at_their_offsets(text, places):
     inside = [(start, min(start + size, len(text))) for start, size in places]
     spans = [s for s in spans_of(*inside) if s.start < s.end]
     doc = set_mentions(NLP.make_doc(text), spans, "sc")
@@ -163,7 +153,7 @@ def read_linked(path: Path, **options: Any) -> list[Document]:
     return list(read_documents(list_inputs([path]), longest=1000, **options))
 
 
-def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
+def test_read_documents_of_a_workbook(tmp_path):
     book = openpyxl.Workbook()
     book.active.append(["id", "text", "ward"])
     book.active.append([1, "Fieber", "A"])
@@ -183,7 +173,7 @@ def test_read_documents_of_a_workbook(tmp_path: Path) -> None:
         read_linked(tmp_path / "notes.xlsx", columns=columns)
 
 
-def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path: Path) -> None:
+def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path):
     path = tmp_path / "notes.csv"
     path.write_text("note_id;body\n1;fever\n")
     with pytest.raises(SapbertError, match="E410.*'bed'.*columns note_id, body"):
@@ -218,9 +208,7 @@ INPUTS = {
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_read_corpus_leaves_out_documents_that_are_invalid(
-    name: str, tmp_path: Path
-) -> None:
+def test_read_corpus_leaves_out_documents_that_are_invalid(name, tmp_path):
     path = tmp_path / name
     path.write_text(INPUTS[name], "utf8")
     errors: list[SapbertError] = []
@@ -235,9 +223,7 @@ def test_read_corpus_leaves_out_documents_that_are_invalid(
         list(read_corpus(path))
 
 
-def test_link_says_which_documents_are_not_marked(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_says_which_documents_are_not_marked(sample_kb, tmp_path):
     path, output = tmp_path / "a.jsonl", tmp_path / "out.pubtator"
     path.write_text(INPUTS["a.jsonl"])
     words = ["link", sample_kb, path, "--on-error", "skip"]
@@ -246,9 +232,7 @@ def test_link_says_which_documents_are_not_marked(
     assert output.read_text().count("fever") >= 2
 
 
-def test_commands_leave_out_what_is_invalid_if_asked(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_commands_leave_out_what_is_invalid_if_asked(sample_kb, tmp_path):
     table = tmp_path / "gold.tsv"
     rows = ["mention\tids", "fever\tC0000004", "MI", *["pain\tC0000007"] * 60]
     table.write_text("\n".join(rows), "utf8")
@@ -286,9 +270,7 @@ def write_lines(path: Path, *values: Any) -> Any:
         (f'{{"text": "{SENTINEL} \\ud800"}}', "hex escape"),
     ],
 )
-def test_documents_bad_line_is_an_error_with_file_and_line(
-    tmp_path: Path, line: str, message: str
-) -> None:
+def test_documents_bad_line_is_an_error_with_file_and_line(tmp_path, line, message):
     path = tmp_path / "notes.jsonl"
     path.write_text('{"text": "fine"}\n' + line + "\n")
     with pytest.raises(SapbertError, match="E117") as caught:
@@ -299,7 +281,7 @@ def test_documents_bad_line_is_an_error_with_file_and_line(
 
 
 @pytest.mark.parametrize("name", ["note.txt", "notes.jsonl"])
-def test_documents_wrong_bytes_are_an_error(tmp_path: Path, name: str) -> None:
+def test_documents_wrong_bytes_are_an_error(tmp_path, name):
     (tmp_path / name).write_bytes("text".encode("utf-16"))
     with pytest.raises(SapbertError, match="E009"):
         read(tmp_path / name)
@@ -315,9 +297,7 @@ def test_documents_wrong_bytes_are_an_error(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("size", [11, 1_000_000])
-def test_documents_too_long_a_text_is_an_error(
-    tmp_path: Path, size: int, packed: bool
-) -> None:
+def test_documents_too_long_a_text_is_an_error(tmp_path, size, packed):
     path = tmp_path / ("note.txt.gz" if packed else "note.txt")
     path.write_bytes(gzip.compress(b"x" * size) if packed else b"x" * size)
     with pytest.raises(SapbertError, match="E506.*10 characters"):
@@ -326,30 +306,26 @@ def test_documents_too_long_a_text_is_an_error(
     assert len(read(path, longest=10)) == 1
 
 
-def test_documents_too_long_a_line_is_an_error(tmp_path: Path) -> None:
+def test_documents_too_long_a_line_is_an_error(tmp_path):
     path = write_lines(tmp_path / "notes.jsonl", {"text": "x"}, {"text": "x" * 11})
     with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
         read(path, longest=10)
 
 
-def test_documents_bad_standard_input_is_an_error_with_the_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch):
     set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
     with pytest.raises(SapbertError, match="stdin:2: ") as caught:
         read(Path("-"))
     assert SENTINEL not in str(caught.value)
 
 
-def test_documents_the_standard_input_comes_once() -> None:
+def test_documents_the_standard_input_comes_once():
     with pytest.raises(SapbertError, match="E423"):
         read(Path("-"), Path("-"))
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
-def test_documents_any_json_is_a_document_or_an_error_of_ours(
-    tmp_path_factory: pytest.TempPathFactory, value: Any
-) -> None:
+def test_documents_any_json_is_a_document_or_an_error_of_ours(tmp_path_factory, value):
     for data in (value, {"text": value}, {"id": value, "text": "x"}):
         try:
             path = tmp_path_factory.getbasetemp()
@@ -360,9 +336,7 @@ def test_documents_any_json_is_a_document_or_an_error_of_ours(
         assert isinstance(document.text, str)
 
 
-def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
-    tmp_path: Path,
-) -> None:
+def test_read_documents_warns_of_what_makes_the_tokenizer_slow(tmp_path):
     texts = {
         "a": "(" * 1_900,
         "b": "x" * 9_000,
@@ -379,9 +353,7 @@ def test_read_documents_warns_of_what_makes_the_tokenizer_slow(
     assert "document 'c.txt' has 2,200" in first
 
 
-def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(
-    tmp_path: Path,
-) -> None:
+def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("(" * 100_001)
     with pytest.raises(SapbertError, match=r"E536.*'a\.txt' has 100,001"):
@@ -417,9 +389,7 @@ def read_bytes(folder: Path, data: bytes) -> list[str]:
     ],
     ids=range(5),
 )
-def test_read_docbin_crafted_values_are_a_named_error(
-    tmp_path: Path, fields: dict[str, Any], code: str
-) -> None:
+def test_read_docbin_crafted_values_are_a_named_error(tmp_path, fields, code):
     if not code:
         assert read_bytes(tmp_path, pack()) == ["a b"]
         return
@@ -429,8 +399,8 @@ def test_read_docbin_crafted_values_are_a_named_error(
 
 @given(place=st.integers(0), values=st.binary(min_size=1, max_size=5))
 def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
-    tmp_path_factory: pytest.TempPathFactory, place: int, values: bytes
-) -> None:
+    tmp_path_factory, place, values
+):
     data = bytearray(zlib.decompress(PACKED))
     place %= len(data)
     data[place : place + len(values)] = values
@@ -441,7 +411,7 @@ def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
 PACKED = pack()
 
 
-def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path: Path) -> None:
+def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path):
     nlp = spacy.blank("en")
     docs = []
     for number in range(21):

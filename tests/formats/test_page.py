@@ -122,14 +122,14 @@ def links_of(page: Node) -> list[str]:
 URLS = ("href", "src", "srcset", "data", "action", "formaction", "poster")
 
 
-def test_page_every_semantic_group_has_a_name_and_a_colour() -> None:
+def test_page_every_semantic_group_has_a_name_and_a_colour():
     assert SHOWN.keys() == GROUPS.keys()
     assert len({group.hue for group in SHOWN.values()}) == len(SHOWN)
     for code, types in GROUPS.items():
         assert {choose_group([type]) for type in types.split()} == {SHOWN[code]}
 
 
-def test_page_policy_allows_its_own_style_and_script_and_no_network() -> None:
+def test_page_policy_allows_its_own_style_and_script_and_no_network():
     page = write_one("a", entity(0, "a"))
     (policy,) = (
         meta.attrs["content"]
@@ -153,7 +153,7 @@ def test_page_policy_allows_its_own_style_and_script_and_no_network() -> None:
         assert word not in page.one("script").text
 
 
-def test_page_escapes_all_texts() -> None:
+def test_page_escapes_all_texts():
     doc = NLP(f"took {EVIL} and {EVIL}")
     doc.ents = [doc.char_span(5, 5 + len(EVIL), label=EVIL, alignment_mode="expand")]
     doc.ents[0]._.cui = EVIL
@@ -188,9 +188,7 @@ def own_text(page: Node) -> str:
 
 
 @given(st.text(), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))
-def test_page_keeps_the_text_and_every_entity(
-    text: str, places: list[tuple[int, int]]
-) -> None:
+def test_page_keeps_the_text_and_every_entity(text, places):
     entities = [
         entity(start, text[start : start + size], None, note=f"n{start}+{size}")
         for start, size in places
@@ -224,17 +222,17 @@ def test_page_keeps_the_text_and_every_entity(
         ("", None),
     ],
 )
-def test_page_addresses_by_kind_of_id(cui: str, url: str | None) -> None:
+def test_page_addresses_by_kind_of_id(cui, url):
     assert concept_url(cui) == url
 
 
 @given(st.text())
-def test_page_addresses_are_of_the_web_whatever_the_id(cui: str) -> None:
+def test_page_addresses_are_of_the_web_whatever_the_id(cui):
     url = concept_url(f"x:{cui}")
     assert url is None or re.fullmatch(r"https?://[\w./:%?=-]+", url, re.ASCII)
 
 
-def test_page_addresses_are_a_setting_and_quoted() -> None:
+def test_page_addresses_are_a_setting_and_quoted():
     links = {r"X:(.+)": "https://example.org/{}"}
     assert concept_url('X:a/"b"', links) == "https://example.org/a%2F%22b%22"
     assert concept_url("Y 1", {"Y.*": "https://y.org/{}"}) == "https://y.org/Y%201"
@@ -252,8 +250,6 @@ def test_page_addresses_are_a_setting_and_quoted() -> None:
         ("X:(.+)", "https://example.org/{"),
     ],
 )
-def test_page_addresses_that_are_invalid_are_an_error(
-    pattern: str, address: str
-) -> None:
+def test_page_addresses_that_are_invalid_are_an_error(pattern, address):
     with pytest.raises(SapbertError, match="E331"):
         write_one("a", links={pattern: address})

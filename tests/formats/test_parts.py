@@ -1,6 +1,5 @@
 import json
 import os
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -59,9 +58,7 @@ def texts(folder: Path) -> Any:
 
 @given(total=st.integers(0, 12), size=st.integers(1, 5))
 @settings(max_examples=25)
-def test_parts_have_every_document_once_and_in_order(
-    tmp_path_factory: pytest.TempPathFactory, total: int, size: int
-) -> None:
+def test_parts_have_every_document_once_and_in_order(tmp_path_factory, total, size):
     folder = tmp_path_factory.mktemp("parts") / "out"
     documents = [Document(number, "x") for number in range(total)]
     run(folder, documents, size=size)
@@ -98,13 +95,11 @@ def stop_parts(work: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_parts_stopped_at_any_write_go_on_to_the_same_bytes(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_parts_stopped_at_any_write_go_on_to_the_same_bytes(tmp_path, new_process):
     new_process.call(stop_parts, tmp_path)
 
 
-def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path: Path) -> None:
+def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path):
     run(tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
     before = contents(tmp_path)
@@ -117,14 +112,14 @@ def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path: Path) -
     run(tmp_path, size=4)
 
 
-def test_parts_force_removes_a_part_that_no_state_lists_yet(tmp_path: Path) -> None:
+def test_parts_force_removes_a_part_that_no_state_lists_yet(tmp_path):
     run(tmp_path, DOCUMENTS[:6])
     (tmp_path / "part-00002.txt").write_text("left by a run that was killed")
     run(tmp_path, DOCUMENTS[:3], force=True)
     assert sorted(contents(tmp_path)) == [STATE_FILE, "part-00000.txt"]
 
 
-def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
+def test_parts_never_go_into_a_folder_with_other_files(tmp_path):
     (tmp_path / "part-00000.txt").write_text("mine")
     for force in (False, True):
         with pytest.raises(SapbertError, match="E560"):
@@ -145,9 +140,7 @@ def test_parts_never_go_into_a_folder_with_other_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_parts_damaged_state_is_a_named_error(
-    tmp_path: Path, damage: Callable[[Any], str]
-) -> None:
+def test_parts_damaged_state_is_a_named_error(tmp_path, damage):
     run(tmp_path / "out")
     (tmp_path / "other.txt").write_text("other")
     path = tmp_path / "out" / STATE_FILE
@@ -158,7 +151,7 @@ def test_parts_damaged_state_is_a_named_error(
     assert (tmp_path / "other.txt").exists()
 
 
-def test_parts_missing_or_truncated_part_is_an_error(tmp_path: Path) -> None:
+def test_parts_missing_or_truncated_part_is_an_error(tmp_path):
     run(tmp_path)
     part = tmp_path / "part-00001.txt"
     part.write_text("cut")
@@ -177,7 +170,7 @@ def test_parts_missing_or_truncated_part_is_an_error(tmp_path: Path) -> None:
         [*DOCUMENTS, Document(7, "more")],
     ],
 )
-def test_parts_changed_input_is_an_error(tmp_path: Path, documents: Any) -> None:
+def test_parts_changed_input_is_an_error(tmp_path, documents):
     run(tmp_path)
     before = contents(tmp_path)
     with pytest.raises(SapbertError, match="E560"):
@@ -185,14 +178,14 @@ def test_parts_changed_input_is_an_error(tmp_path: Path, documents: Any) -> None
     assert contents(tmp_path) == before
 
 
-def test_parts_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+def test_parts_two_runs_do_not_share_a_folder(tmp_path):
     pytest.importorskip("fcntl", reason="this system has no such locks")
     with lock_folder(tmp_path), pytest.raises(SapbertError, match="E550"):
         run(tmp_path)
     run(tmp_path)
 
 
-def test_parts_digest_depends_on_the_entities_of_a_doc() -> None:
+def test_parts_digest_depends_on_the_entities_of_a_doc():
     doc = spacy.blank("en")("fever and pain")
     first = digest_document(Document(1, doc.text, doc))
     doc.ents = [doc.char_span(0, 5, label="X")]

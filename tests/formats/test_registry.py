@@ -35,7 +35,7 @@ def need_library(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*FILES} - BINARY))
-def test_formats_all_write_a_stream_without_holding_it(name: str) -> None:
+def test_formats_all_write_a_stream_without_holding_it(name):
     need_library(name)
     file = io.BytesIO()
     sizes = []
@@ -55,9 +55,7 @@ def test_formats_all_write_a_stream_without_holding_it(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*W520")
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("spans_key", [None, "sc"])
-def test_formats_all_take_any_doc(
-    name: str, spans_key: str | None, any_docs: list[Doc], tmp_path: Path
-) -> None:
+def test_formats_all_take_any_doc(name, spans_key, any_docs, tmp_path):
     need_library(name)
     path = tmp_path / "out"
     docs = enumerate(any_docs)
@@ -70,14 +68,14 @@ def test_formats_all_take_any_doc(
 
 @pytest.mark.parametrize(("name", "library"), [*LIBRARIES.items()])
 def test_formats_name_the_command_for_a_library_that_is_missing(
-    name: str, library: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, library, monkeypatch
+):
     monkeypatch.setitem(sys.modules, library[0], None)
     with pytest.raises(SapbertError, match=rf"E521.*pip install {library[1]}"):
         load_writer(name)
 
 
-def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
+def test_formats_leave_nothing_where_a_document_fails(tmp_path):
     def docs() -> Any:
         yield 1, NLP("a")
         raise ZeroDivisionError
@@ -90,7 +88,7 @@ def test_formats_leave_nothing_where_a_document_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["html", "omop", "pubtator", "brat"])
-def test_formats_that_need_the_text_raise_an_error(name: str, tmp_path: Path) -> None:
+def test_formats_that_need_the_text_raise_an_error(name, tmp_path):
     with pytest.raises(SapbertError, match=f"E110.*{name}"):
         write_linked([], tmp_path / "out", format=name, include_text=False)
     assert list(tmp_path.iterdir()) == []
@@ -126,12 +124,12 @@ def any_docs() -> list[Doc]:
         ("a.parquet", "parquet"),
     ],
 )
-def test_formats_are_guessed_from_the_ending(path: Path, expected: Any) -> None:
+def test_formats_are_guessed_from_the_ending(path, expected):
     assert guess_format(Path(path)) == expected
 
 
 @pytest.mark.parametrize("path", ["a.gz", "a.docx"])
-def test_formats_that_cannot_be_guessed_are_an_error(path: Path) -> None:
+def test_formats_that_cannot_be_guessed_are_an_error(path):
     with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(Path(path))
 
@@ -190,7 +188,7 @@ def mentions_read(doc: Doc) -> Any:
 
 @pytest.mark.parametrize("name", READERS)
 @given(docs=linked_docs())
-def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
+def test_round_trip_keeps_offsets_labels_and_ids(name, docs):
     if library := READERS[name].library:
         pytest.importorskip(library[0])
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -211,7 +209,7 @@ def test_round_trip_keeps_offsets_labels_and_ids(name: str, docs: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["jsonl", "biocxml"])
-def test_round_trip_through_gzip(name: str, tmp_path: Path) -> None:
+def test_round_trip_through_gzip(name, tmp_path):
     doc = NLP("Took aspirin 💊")
     doc.ents = [Span(doc, 1, 2, label="DRUG", kb_id="C0004057")]
     path = tmp_path / "linked.gz"

@@ -5,7 +5,6 @@ import functools
 import io
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.formats.registry import load_writer, write_linked
 from spacy_sapbert.formats.table import WIDEST, shorten
 from spacy_sapbert.io.formulas import FORMULA, defuse
-from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
 from tests.pipelines import NLP
@@ -55,7 +53,7 @@ TEXTS = st.lists(st.text(st.characters(codec="utf8"), min_size=1), max_size=4)
 
 
 @given(TEXTS)
-def test_csv_every_text_is_one_cell(texts: list[str]) -> None:
+def test_csv_every_text_is_one_cell(texts):
     docs = []
     for text in texts:
         doc = NLP(text)
@@ -76,14 +74,12 @@ def test_csv_every_text_is_one_cell(texts: list[str]) -> None:
         *((cell, False) for cell in ("-1.5", "+1", "-2e-3", "-5%")),
     ],
 )
-def test_defuse_puts_a_quote_before_texts_like_a_formula(
-    cell: str, is_formula: bool
-) -> None:
+def test_defuse_puts_a_quote_before_texts_like_a_formula(cell, is_formula):
     assert defuse(cell) == (f"'{cell}" if is_formula else cell)
 
 
 @given(st.text())
-def test_defuse_can_be_undone(cell: str) -> None:
+def test_defuse_can_be_undone(cell):
     shown = defuse(cell)
     assert (shown[1:] if re.match("'" + FORMULA.pattern, shown) else shown) == cell
 
@@ -96,13 +92,11 @@ def test_defuse_can_be_undone(cell: str) -> None:
         ("\x1b]0;title\x07", "\ufffd]0;title\ufffd"),
     ],
 )
-def test_table_cells_are_short_and_cannot_steer_the_terminal(
-    text: str, expected: str
-) -> None:
+def test_table_cells_are_short_and_cannot_steer_the_terminal(text, expected):
     assert shorten(text) == expected
 
 
-def test_parquet_is_written_in_row_groups_and_has_columns_without_rows() -> None:
+def test_parquet_is_written_in_row_groups_and_has_columns_without_rows():
     doc = make_doc("a b", (0, 1, "L", ""), (1, 2, "L", ""))
     docs = ((i, doc) for i in range(1100))
     data = write("parquet", docs, "sc", rows_per_group=1500)
@@ -116,7 +110,7 @@ def test_parquet_is_written_in_row_groups_and_has_columns_without_rows() -> None
 
 
 @pytest.mark.parametrize("name", ["biocxml", "biocjson"])
-def test_bioc_is_as_the_library_writes_it(name: str) -> None:
+def test_bioc_is_as_the_library_writes_it(name):
     for path in WRITTEN.glob(f"{name}*"):
         data = path.read_text("utf8")
         written = BIOC[name].dumps(BIOC[name].loads(data))
@@ -127,9 +121,7 @@ def test_bioc_is_as_the_library_writes_it(name: str) -> None:
             assert parse(data) == parse(written)
 
 
-def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
-    tmp_path: Path,
-) -> None:
+def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(tmp_path):
     doc = NLP("a\0b\x0bc\ufffe fever")
     doc.ents = [Span(doc, len(doc) - 1, len(doc), label="L", kb_id="C1")]
     with pytest.warns(UserWarning, match="W520.*3 characters"):
@@ -139,14 +131,14 @@ def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(
     assert [mention[:4] for mention in document.mentions] == [(7, 12, "L", "fever")]
 
 
-def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length() -> None:
+def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length():
     text = "a\r\nb\tc\nd\u2028e"
     doc = make_doc(text, (0, len(NLP(text)), "L", "C1"))
     whole = write("pubtator", [(7, doc)], "sc").decode()
     assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
 
 
-def test_pubtator_changes_are_counted_in_one_warning() -> None:
+def test_pubtator_changes_are_counted_in_one_warning():
     doc = make_doc("x\n\ny", (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"))
     with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:
         text = write("pubtator", [("n|1\t2", doc)], "sc").decode()
@@ -173,13 +165,11 @@ def write_brat(path: Path, *docs: tuple[str, Doc]) -> list[str]:
         ("é" * 200, "é" * 100),
     ],
 )
-def test_brat_an_id_makes_a_name_that_every_system_takes(
-    number: Any, name: str
-) -> None:
+def test_brat_an_id_makes_a_name_that_every_system_takes(number, name):
     assert file_name(number) == name
 
 
-def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path: Path) -> None:
+def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path):
     docs = [(id, make_doc("x")) for id in ("a", "a.txt", "a", "a-2")]
     with pytest.warns(UserWarning, match="W520.*3 documents of one name numbered"):
         files = write_brat(tmp_path / "out", *docs)
@@ -196,9 +186,7 @@ def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("other", ["a.txt", "x/y.txt", ""])
-def test_brat_what_is_not_its_output_is_never_replaced(
-    tmp_path: Path, other: str
-) -> None:
+def test_brat_what_is_not_its_output_is_never_replaced(tmp_path, other):
     path = tmp_path / "out" / other if other else tmp_path / "out"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
@@ -218,7 +206,7 @@ def omop_doc() -> Doc:
     return make_doc("Took\naspirin " + "now " * 100, *spans)
 
 
-def test_omop_snippets_and_concepts_without_an_athena_id(omop_doc: Doc) -> None:
+def test_omop_snippets_and_concepts_without_an_athena_id(omop_doc):
     first, second = write_omop([(-7, omop_doc)], system="pipe 1.0")
     assert {first["nlp_system"], second["nlp_system"]} == {"pipe 1.0"}
     assert first["snippet"].startswith("Took aspirin now now")
@@ -228,12 +216,12 @@ def test_omop_snippets_and_concepts_without_an_athena_id(omop_doc: Doc) -> None:
 
 
 @pytest.mark.parametrize("id", ["note.txt", None, 2**63, "٣"])
-def test_omop_id_that_is_no_note_id_is_an_error(id: Any, omop_doc: Doc) -> None:
+def test_omop_id_that_is_no_note_id_is_an_error(id, omop_doc):
     with pytest.raises(SapbertError, match="E378.*--id-field"):
         write_omop([(id, omop_doc)])
 
 
-def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc: Doc) -> None:
+def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc):
     rows = write_omop([(2_148, omop_doc), (2**40, omop_doc)], first_id=2**31 - 4)
     assert [int(row["note_nlp_id"]) for row in rows] == [*range(2**31 - 4, 2**31)]
     assert rows[2]["note_id"] == str(2**40)
@@ -241,9 +229,7 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc: Doc) -> None:
         write_omop([(1, omop_doc)], first_id=2**31 - 1)
 
 
-def test_omop_of_link_in_parts(
-    make_kb: Callable[..., Path], few_concepts: list[Concept], tmp_path: Path
-) -> None:
+def test_omop_of_link_in_parts(make_kb, few_concepts, tmp_path):
     concepts = [*few_concepts]
     concepts[3] = replace(concepts[3], codes={"OMOP": ["437663"]})
     kb = make_kb(tmp_path, concepts)

@@ -31,9 +31,7 @@ Found = list[tuple[str, list[list[str]]]]
 
 
 @pytest.fixture(scope="module")
-def written(
-    sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def written(sample_kb, tmp_path_factory) -> dict[str, Path]:
     """One output of each format, of the same documents."""
     folder = tmp_path_factory.mktemp("written")
     notes = folder / "notes.csv"
@@ -57,9 +55,7 @@ def find_mentions(path: Path) -> Found:
 
 
 @pytest.mark.parametrize("name", [*LINKED, "tsv", "spacy"])
-def test_annotated_output_is_read_as_it_was_written(
-    name: str, written: dict[str, Path]
-) -> None:
+def test_annotated_output_is_read_as_it_was_written(name, written):
     path, expected = written[name], find_mentions(written["jsonl"])
     assert len(expected) >= 4
     assert find_mentions(path) == expected
@@ -73,9 +69,7 @@ def test_annotated_output_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize("name", ["brat", "parquet"])  # a folder, and without texts
-def test_annotated_output_is_read_by_every_command(
-    name: str, written: dict[str, Path], sample_kb: Path, tmp_path: Path
-) -> None:
+def test_annotated_output_is_read_by_every_command(name, written, sample_kb, tmp_path):
     path, expected = written[name], find_mentions(written["jsonl"])
     invoke("evaluate", sample_kb, path, code=0)
     invoke("convert", path, "--output", tmp_path / "again.tsv", code=0)
@@ -94,8 +88,8 @@ def test_annotated_output_is_read_by_every_command(
 
 @pytest.mark.parametrize("name", ["jsonl", "brat"])
 def test_mentions_without_a_line_of_their_own_are_compared(
-    name: str, written: dict[str, Path], sample_kb: Path, tmp_path: Path
-) -> None:
+    name, written, sample_kb, tmp_path
+):
     predictions = tmp_path / "predictions.jsonl"
     words = ["evaluate", sample_kb, written[name]]
     invoke(*words, "--predictions", predictions, code=0)
@@ -114,9 +108,7 @@ def choose(rows: list[list[str]]) -> Iterator[list[str]]:
     "name",
     ["m.csv.gz", "m.xlsx", "m.sssom.tsv"],
 )
-def test_a_table_of_map_is_read_by_every_command(
-    name: str, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_a_table_of_map_is_read_by_every_command(name, sample_kb, tmp_path):
     terms, output = tmp_path / "terms.csv", tmp_path / name
     terms.write_text(
         'term\nfever\n"acute ""pain"""\n=1+1\n"\'\'=x"\nheart attack\n', "utf8"

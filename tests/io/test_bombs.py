@@ -83,8 +83,8 @@ STREAMS = [
 
 
 def test_what_unpacks_to_gigabytes_is_a_named_error_in_bounded_memory(
-    tmp_path: Path, new_process: Any
-) -> None:
+    tmp_path, new_process
+):
     files = []
     for number, (format, name, head, block) in enumerate(STREAMS):
         is_gzip = name.endswith(".gz")
@@ -119,7 +119,7 @@ VALUES = [
 ]
 
 
-def test_many_values_need_bounded_memory(tmp_path: Path, new_process: Any) -> None:
+def test_many_values_need_bounded_memory(tmp_path, new_process):
     """Each takes one byte in a DocBin, and seventy in Python."""
     files = []
     for number, (field, value, nested) in enumerate(VALUES):

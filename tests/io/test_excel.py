@@ -72,9 +72,7 @@ def change_parts(path: Path, **changes: tuple[bytes, bytes]) -> Path:
     return path
 
 
-def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(
-    tmp_path: Path,
-) -> None:
+def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(tmp_path):
     book = openpyxl.Workbook()
     hidden = book.active
     hidden.sheet_state = "hidden"
@@ -100,7 +98,7 @@ def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(
     assert notes == ["Other sheets are not read: 'notes'."]
 
 
-def test_read_workbook_of_opendocument(tmp_path: Path) -> None:
+def test_read_workbook_of_opendocument(tmp_path):
     text = "<table:table-cell office:value-type='string'><text:p>{}</text:p>{}"
     path = write_ods(
         tmp_path / "codes.ods",
@@ -115,7 +113,7 @@ def test_read_workbook_of_opendocument(tmp_path: Path) -> None:
     assert list(read_workbook(path)) == [(3, ["0012", "250", "2026-01-31"])]
 
 
-def test_read_workbook_of_excel_97(tmp_path: Path) -> None:
+def test_read_workbook_of_excel_97(tmp_path):
     xlwt = pytest.importorskip("xlwt", reason="xlwt is not installed")
     book = xlwt.Workbook()
     sheet = book.add_sheet("codes")
@@ -126,7 +124,7 @@ def test_read_workbook_of_excel_97(tmp_path: Path) -> None:
     assert rows == [(2, ["0012", "250", "fever"])]
 
 
-def test_read_workbook_an_id_that_was_rounded_is_an_error(tmp_path: Path) -> None:
+def test_read_workbook_an_id_that_was_rounded_is_an_error(tmp_path):
     """An id of an extension of SNOMED CT has up to 18 digits, and a number has 15."""
     path = write_book(tmp_path / "codes.xlsx", ["id"], ["999000041000000102"])
     assert [cells for _, cells in read_workbook(path)][1] == ["999000041000000102"]
@@ -135,7 +133,7 @@ def test_read_workbook_an_id_that_was_rounded_is_an_error(tmp_path: Path) -> Non
         list(read_workbook(path))
 
 
-def test_read_workbook_what_is_no_spreadsheet_is_an_error(tmp_path: Path) -> None:
+def test_read_workbook_what_is_no_spreadsheet_is_an_error(tmp_path):
     path = tmp_path / "codes.xls"
     for data in (b"", b"PK nothing", b"<table><tr><td>id</td></tr></table>"):
         path.write_bytes(data)
@@ -151,9 +149,7 @@ HUGE = [
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs limits of Linux")
-def test_read_workbook_what_no_memory_holds_is_an_error(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_read_workbook_what_no_memory_holds_is_an_error(tmp_path, new_process):
     paths = []
     for number, rows in enumerate(HUGE):
         path = write_book(tmp_path / f"{number}.xlsx", ["id", "name"], ["X", "fever"])
@@ -167,9 +163,7 @@ def test_read_workbook_what_no_memory_holds_is_an_error(
     assert len(done.stdout.splitlines()) == len(HUGE)
 
 
-def test_read_workbook_what_unpacks_to_far_more_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_workbook_what_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     path = write_book(tmp_path / "codes.xlsx", ["id"], ["X"])
     blanks = b" " * (4 << 20)

@@ -50,15 +50,8 @@ LISTS = st.lists(VALUES, max_size=4)
     packed=st.booleans(),
 )
 def test_read_members_parses_as_python_does_whatever_the_blocks(
-    tmp_path_factory: pytest.TempPathFactory,
-    graphs: list[list[Any]],
-    others: dict[str, Any],
-    direct: list[Any],
-    indent: int | None,
-    ascii: bool,
-    block_bytes: int,
-    packed: bool,
-) -> None:
+    tmp_path_factory, graphs, others, direct, indent, ascii, block_bytes, packed
+):
     data = {**others, "a": [{**others, "b": each} for each in graphs], "c": direct}
     text = json.dumps(data, indent=indent, ensure_ascii=ascii)
     path = tmp_path_factory.mktemp("json") / ("x.json.gz" if packed else "x.json")
@@ -87,12 +80,8 @@ def is_list_of(text: str) -> bool:
     cut=st.booleans(),
 )
 def test_read_members_damaged_json_is_an_error_or_valid_json(
-    tmp_path_factory: pytest.TempPathFactory,
-    members: list[Any],
-    place: int,
-    insert: str,
-    cut: bool,
-) -> None:
+    tmp_path_factory, members, place, insert, cut
+):
     text = json.dumps({"c": members}, ensure_ascii=False)
     text = text[:place] + ("" if cut else insert + text[place:])
     path = write(tmp_path_factory.mktemp("json"), text.encode("utf8", "replace"))
@@ -121,16 +110,14 @@ def test_read_members_damaged_json_is_an_error_or_valid_json(
 )
 @pytest.mark.parametrize("backend", ["yajl2_c", "python"])
 def test_read_members_what_is_no_json_is_an_error_that_quotes_nothing(
-    tmp_path: Path, data: bytes, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, data, backend, monkeypatch
+):
     monkeypatch.setattr(ijson, "basic_parse", ijson.get_backend(backend).basic_parse)
     with pytest.raises(JSONError, match="list|JSON|nesting"):
         read(write(tmp_path, data))
 
 
-def test_read_members_too_large_a_member_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_members_too_large_a_member_is_an_error(tmp_path, monkeypatch):
     path = write(tmp_path, json.dumps({"c": [1, [["x" * 70]] * 40_000]}).encode())
     assert len(read(path)) == 2
     monkeypatch.setattr(json_members, "RECORD_VALUES", 30_000)
@@ -142,9 +129,7 @@ def test_read_members_too_large_a_member_is_an_error(
         read(path)
 
 
-def test_read_members_lists_that_are_not_wanted_may_be_larger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_members_lists_that_are_not_wanted_may_be_larger(tmp_path, monkeypatch):
     text = json.dumps({"other": ["x" * 9] * 100_000, "c": [1]})
     monkeypatch.setattr(json_members, "RECORD_BYTES", 400_000)
     assert read(write(tmp_path, text.encode())) == [(("c",), 1)]

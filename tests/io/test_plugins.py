@@ -64,7 +64,7 @@ ONE_SUFFIX: Any = Format("x", write, suffixes=".jsonl")  # type: ignore[arg-type
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(monkeypatch) -> Iterator[Install]:
     """Install packages whose entry points are objects of this module."""
 
     def make(group: str, *named: tuple[str, str]) -> None:
@@ -89,9 +89,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
         ("ONE_SUFFIX", "`suffixes`"),
     ],
 )
-def test_format_that_is_none_is_left_out_with_a_warning(
-    install: Install, value: str, reason: str
-) -> None:
+def test_format_that_is_none_is_left_out_with_a_warning(install, value, reason):
     install(formats.PLUGINS, ("bad", value), ("other", "GOOD"))
     with pytest.warns(UserWarning, match=f"W024.*'bad'.*:{value}.*{reason}"):
         found = list_formats()
@@ -101,8 +99,8 @@ def test_format_that_is_none_is_left_out_with_a_warning(
 
 
 def test_reader_and_backend_of_another_kind_are_left_out_with_a_warning(
-    install: Install, tmp_path: Path
-) -> None:
+    install, tmp_path
+):
     install(readers.PLUGINS, ("bad", "GOOD"), ("words", "WORDS"))
     with pytest.warns(UserWarning, match="W024.*'bad'.*a Format"):
         assert [*list_readers()] == ["words", *READERS]
@@ -114,7 +112,7 @@ def test_reader_and_backend_of_another_kind_are_left_out_with_a_warning(
         assert [*list_backends()] == [*BACKENDS, "brute"]
 
 
-def test_names_of_ours_and_of_the_first_package_stay(install: Install) -> None:
+def test_names_of_ours_and_of_the_first_package_stay(install):
     install(formats.PLUGINS, ("jsonl", "OURS"), ("other", "GOOD"), ("other", "ENDING"))
     with pytest.warns(UserWarning, match="W024.*is taken") as told:
         found = list_formats()
@@ -129,8 +127,8 @@ def test_names_of_ours_and_of_the_first_package_stay(install: Install) -> None:
 
 
 def test_command_fails_with_the_place_in_a_format_or_a_reader_that_fails(
-    install: Install, tmp_path: Path, sample_kb: Path
-) -> None:
+    install, tmp_path, sample_kb
+):
     place = rf"E024.*ValueError at {re.escape(__file__)}:\d+"
     install(formats.PLUGINS, ("quotes", "QUOTING"))
     (tmp_path / "in.txt").write_text(f"fever {SENTINEL}")

@@ -42,9 +42,7 @@ def write(path: Path, data: bytes) -> Path:
         ("a\u2028b\u0085c\n".encode(), ["a\u2028b\u0085c".encode()]),
     ],
 )
-def test_read_line_blocks_only_line_feeds_end_lines(
-    tmp_path: Path, data: bytes, expected: list[bytes]
-) -> None:
+def test_read_line_blocks_only_line_feeds_end_lines(tmp_path, data, expected):
     lines = lines_of(write(tmp_path / "x.txt", data))
     assert [line for _, line in lines] == expected
     assert [number for number, _ in lines] == list(range(1, len(expected) + 1))
@@ -59,12 +57,8 @@ def test_read_line_blocks_only_line_feeds_end_lines(
     packed=st.booleans(),
 )
 def test_read_line_blocks_any_block_size_gives_the_same_lines(
-    tmp_path_factory: pytest.TempPathFactory,
-    lines: list[bytes],
-    end: bytes,
-    block_bytes: int,
-    packed: bool,
-) -> None:
+    tmp_path_factory, lines, end, block_bytes, packed
+):
     # a mark at the start is no mark, and a lone carriage return at an end is no end
     lines = [b"x" + line.rstrip(b"\r") for line in lines]
     data = end.join(lines) + end
@@ -78,8 +72,8 @@ def test_read_line_blocks_any_block_size_gives_the_same_lines(
 
 @given(cuts=st.lists(st.integers(0, 200), max_size=5), packed=st.booleans())
 def test_read_line_blocks_parts_may_be_split_at_any_byte(
-    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], packed: bool
-) -> None:
+    tmp_path_factory, cuts, packed
+):
     folder = tmp_path_factory.mktemp("parts")
     data = "".join(f"line {number} é\n" for number in range(30)).encode()
     whole = gzip.compress(data) if packed else data
@@ -91,7 +85,7 @@ def test_read_line_blocks_parts_may_be_split_at_any_byte(
     assert join_lines(folder / "x", parts) == data
 
 
-def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
+def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path):
     packed = gzip.compress(b"a\n")
     assert lines_of(write(tmp_path / "x.gz", packed + bytes(9))) == [(1, b"a")]
     with pytest.raises(SapbertError, match="E150"):
@@ -99,7 +93,7 @@ def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 20, -1, None])
-def test_read_lines_damaged_gzip_is_an_error(tmp_path: Path, kept: int | None) -> None:
+def test_read_lines_damaged_gzip_is_an_error(tmp_path, kept):
     data = bytearray(gzip.compress(os.urandom(3000).hex().encode() + b"\n"))
     if kept is None:
         data[len(data) // 2] ^= 16
@@ -108,9 +102,7 @@ def test_read_lines_damaged_gzip_is_an_error(tmp_path: Path, kept: int | None) -
         lines_of(path)
 
 
-def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 24)
     path = write(tmp_path / "bomb.gz", gzip.compress(b"\n" * (1 << 16), 9) * 5000)
     tracemalloc.start()
@@ -123,17 +115,15 @@ def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(
 
 
 def test_read_lines_large_file_that_unpacks_to_little_more_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     data = os.urandom(3000).hex().encode()
     path = write(tmp_path / "x.gz", gzip.compress(data))
     monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 10)
     assert lines_of(path) == [(1, data)]
 
 
-def test_read_lines_large_line_is_an_error_with_its_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_lines_large_line_is_an_error_with_its_number(tmp_path, monkeypatch):
     line = b"x|" * (1 << 20)
     path = write(tmp_path / "x", b"a\nb\n" + line + b"\nc\n")
     end = write(tmp_path / "y", b"a\nb\n" + line)
@@ -147,14 +137,12 @@ def test_read_lines_large_line_is_an_error_with_its_number(
                     lines_of(file)
 
 
-def test_read_lines_utf16_is_an_error_with_the_command(tmp_path: Path) -> None:
+def test_read_lines_utf16_is_an_error_with_the_command(tmp_path):
     with pytest.raises(SapbertError, match="E009.*iconv"):
         lines_of(write(tmp_path / "x", "\ufeffname".encode("utf-16-be")))
 
 
-def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(
-    tmp_path: Path,
-) -> None:
+def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(tmp_path):
     path = write(tmp_path / "x", b"a\nb\xc3\xa9c\xff\n")
     with pytest.raises(SapbertError, match=r"x:2: Expected UTF-8.* offset 4 "):
         list(read_lines(path))
@@ -162,14 +150,14 @@ def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(
         decode_line(b"\x80", tmp_path / "x", 7)
 
 
-def test_read_lines_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:
+def test_read_lines_missing_file_or_folder_is_an_error(tmp_path):
     with pytest.raises(SapbertError, match="E001"):
         lines_of(tmp_path / "nothing")
     with pytest.raises(SapbertError, match="E002"):
         lines_of(tmp_path)
 
 
-def test_empty_file_says_it_is_empty(tmp_path: Path) -> None:
+def test_empty_file_says_it_is_empty(tmp_path):
     from spacy_sapbert.vocabularies.registry import read_vocabulary
 
     (tmp_path / "hp.obo").touch()

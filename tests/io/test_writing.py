@@ -75,7 +75,7 @@ def write_and_fail(path: Path) -> None:
         raise RuntimeError
 
 
-def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> None:
+def test_write_atomically_failure_leaves_only_the_old_file(tmp_path):
     path = write(tmp_path / "x", b"old")
     with pytest.raises(RuntimeError):
         write_and_fail(path)
@@ -84,8 +84,8 @@ def test_write_atomically_failure_leaves_only_the_old_file(tmp_path: Path) -> No
 
 
 def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
-    tmp_path: Path, new_process: Any
-) -> None:
+    tmp_path, new_process
+):
     path = write(tmp_path / "x", b"old")
     done = new_process.python(WRITE, path, largest_file=20)
     assert "E004" in done.stderr
@@ -93,9 +93,7 @@ def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_write_atomically_removes_files_of_a_killed_writer(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_write_atomically_removes_files_of_a_killed_writer(tmp_path, new_process):
     path = write(tmp_path / "x[1]", b"old")
     command = [sys.executable, "-c", HANG, str(path)]
     killed, alive = (
@@ -121,7 +119,7 @@ def test_write_atomically_removes_files_of_a_killed_writer(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> None:
+def test_write_atomically_compressed_file_is_reproducible(tmp_path):
     written = []
     for name in ("x.gz", "y.gz"):
         with write_atomically(tmp_path / name) as file:
@@ -132,9 +130,7 @@ def test_write_atomically_compressed_file_is_reproducible(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
-def test_writing_is_private_until_it_is_complete(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_writing_is_private_until_it_is_complete(tmp_path, new_process):
     file, folder = "640", "750"
     done = new_process.python(MODES, tmp_path, "027")
     assert done.returncode == 0, done.stderr
@@ -160,7 +156,7 @@ def make_link(path: Path, target: Path) -> Path:
 @pytest.mark.parametrize(
     "writer", [write_atomically, partial(write_folder_atomically, kind=None)]
 )
-def test_writing_refuses_devices_and_pipes(tmp_path: Path, writer: Any) -> None:
+def test_writing_refuses_devices_and_pipes(tmp_path, writer):
     pipe = make_pipe(tmp_path / "pipe")
     links = [
         make_link(tmp_path / "1", pipe),
@@ -179,9 +175,7 @@ def test_writing_refuses_devices_and_pipes(tmp_path: Path, writer: Any) -> None:
 @pytest.mark.parametrize(
     "writer", [write_atomically, partial(write_folder_atomically, kind=None)]
 )
-def test_writing_refuses_a_version_of_a_knowledge_base(
-    own_kb: Path, tmp_path: Path, writer: Any
-) -> None:
+def test_writing_refuses_a_version_of_a_knowledge_base(own_kb, tmp_path, writer):
     version = make_link(tmp_path / "link", own_kb / "v1")
     before = sorted(own_kb.rglob("*"))
     for path in (own_kb / "v1" / "encoder" / "report", version / "x", own_kb / "v2"):
@@ -192,7 +186,7 @@ def test_writing_refuses_a_version_of_a_knowledge_base(
         pass
 
 
-def test_writing_replaces_a_link(tmp_path: Path) -> None:
+def test_writing_replaces_a_link(tmp_path):
     old, folder = write(tmp_path / "old", b"old"), tmp_path / "folder"
     folder.mkdir()
     links = [make_link(tmp_path / "1", old), make_link(tmp_path / "2", folder)]
@@ -206,7 +200,7 @@ def test_writing_replaces_a_link(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-def test_writing_names_the_file_that_was_refused(tmp_path: Path) -> None:
+def test_writing_names_the_file_that_was_refused(tmp_path):
     """Not always the one to write: another may be read meanwhile."""
     for name in ("none", "x/none"):
         with (
@@ -217,7 +211,7 @@ def test_writing_names_the_file_that_was_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> Events:
+def events(monkeypatch) -> Events:
     """The inodes that are flushed, and "name" when something gets its name."""
     seen: Events = []
     flush = os.fsync
@@ -242,16 +236,14 @@ def inodes(*paths: Path) -> Events:
     return [path.stat().st_ino for path in paths]
 
 
-def test_a_file_is_on_the_disk_before_its_name(tmp_path: Path, events: Events) -> None:
+def test_a_file_is_on_the_disk_before_its_name(tmp_path, events):
     with write_atomically(tmp_path / "x.json") as file:
         file.write(b"{}")
     assert events == [*inodes(tmp_path / "x.json"), "name", *inodes(tmp_path)]
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_folder_is_on_the_disk_before_its_name(
-    tmp_path: Path, events: Events, replaced: bool
-) -> None:
+def test_a_folder_is_on_the_disk_before_its_name(tmp_path, events, replaced):
     path = tmp_path / "x"
     if replaced:
         path.mkdir()
@@ -263,7 +255,7 @@ def test_a_folder_is_on_the_disk_before_its_name(
     ]  # fmt: skip
 
 
-def test_an_edit_is_on_the_disk_before_it_is_used(own_kb: Path, events: Events) -> None:
+def test_an_edit_is_on_the_disk_before_it_is_used(own_kb, events):
     add_concepts(load_kb(own_kb), [Concept("X1", ["ward one"])])
     version = own_kb / "v2"
     new = [path for path in version.rglob("*") if path.stat().st_nlink == 1]

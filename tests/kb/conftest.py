@@ -62,7 +62,7 @@ def open_index() -> MakeIndex:
 
 
 @pytest.fixture(scope="session")
-def make_index(open_index: MakeIndex) -> MakeIndex:
+def make_index(open_index) -> MakeIndex:
     """Builds an index of vectors in a folder, and opens it."""
 
     def make(

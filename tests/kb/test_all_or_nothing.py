@@ -54,7 +54,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.fixture
-def changed_kb(own_kb: Path) -> Path:
+def changed_kb(own_kb) -> Path:
     """A knowledge base whose five versions have edits and what was taught."""
     kb = add_concepts(teach(own_kb, TAUGHT), [Concept("L1", ["one"])])
     kb = remove_concepts(kb, ["C0000005"])
@@ -112,12 +112,8 @@ def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("what", ["save", "add", "use"])
 def test_change_stopped_at_any_write_leaves_the_old_or_the_new_kb(
-    changed_kb: Path,
-    other_encoder_kb: Path,
-    tmp_path: Path,
-    new_process: Any,
-    what: str,
-) -> None:
+    changed_kb, other_encoder_kb, tmp_path, new_process, what
+):
     new_process.call(stop_changes, changed_kb, tmp_path, what, other_encoder_kb)
 
 
@@ -131,8 +127,8 @@ def package(folder: Path) -> None:
 
 @pytest.mark.parametrize("what", ["teach", "gc", "export", "package"])
 def test_change_on_a_full_disk_leaves_the_old_or_the_new_kb(
-    changed_kb: Path, disk: Path, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    changed_kb, disk, what, monkeypatch
+):
     monkeypatch.setattr(tempfile, "tempdir", str(disk))
     folder, wheel = disk / "kb", disk / "sapbert_kb_x-1.0-py3-none-any.whl"
     change = {**CHANGES, "export": export, "package": package}[what]
@@ -170,9 +166,7 @@ FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
 
 
 @pytest.mark.parametrize("files", [["a", "sub/notes.csv"], ["sub/b"]])
-def test_write_folder_atomically_replaces_only_its_own_kind(
-    tmp_path: Path, contents: Contents, files: list[str]
-) -> None:
+def test_write_folder_atomically_replaces_only_its_own_kind(tmp_path, contents, files):
     target = tmp_path / "folder"
     for name in files:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -187,9 +181,7 @@ def test_write_folder_atomically_replaces_only_its_own_kind(
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_write_folder_atomically_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_folder_atomically_that_fails_leaves_nothing(tmp_path, monkeypatch):
     def fail(target: Path, error: Exception | None) -> None:
         with write_folder_atomically(target, FOLDER) as part:
             (part / "a").touch()
@@ -245,11 +237,7 @@ def stop_builds(concepts: Path, encoder: Path, old: Path, work: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_build_kb_stopped_at_any_write_leaves_the_old_or_the_new_kb(
-    concepts_file: Path,
-    tiny_encoder: Path,
-    sample_kb: Path,
-    tmp_path: Path,
-    new_process: Any,
-) -> None:
+    concepts_file, tiny_encoder, sample_kb, tmp_path, new_process
+):
     pytest.importorskip("faiss")
     new_process.call(stop_builds, concepts_file, tiny_encoder, sample_kb, tmp_path)

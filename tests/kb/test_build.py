@@ -24,7 +24,6 @@ from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
 from spacy_sapbert.kb.indexes.hnsw import Hnsw
-from spacy_sapbert.kb.indexes.registry import Backend
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
@@ -48,8 +47,8 @@ except SapbertError as error:
 
 
 def test_build_kb_while_another_build_runs_is_an_error(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
+    concepts_file, tiny_encoder, tmp_path
+):
     kb = tmp_path / "kb"
     with lock_work_folder(kb) as work:
         (work / "vectors").write_bytes(b"of the other build")
@@ -61,8 +60,8 @@ def test_build_kb_while_another_build_runs_is_an_error(
 
 
 def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path, new_process: Any
-) -> None:
+    concepts_file, tiny_encoder, tmp_path, new_process
+):
     other = tmp_path / "other.jsonl"
     write_concepts(other, [Concept("C9", ["Lymph node", "heart atack", "fever"])])
     builders = [
@@ -81,12 +80,8 @@ def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
 
 
 def test_build_kb_in_two_processes_gives_equal_bytes(
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    contents: Contents,
-    new_process: Any,
-) -> None:
+    concepts_file, tiny_encoder, tmp_path, contents, new_process
+):
     words = (BUILD, concepts_file, tmp_path / "1", tiny_encoder, "one thread")
     done = new_process.python(*words, env={**os.environ, "PYTHONHASHSEED": "1"})
     assert (done.stdout, done.stderr) == ("", "")
@@ -97,13 +92,8 @@ def test_build_kb_in_two_processes_gives_equal_bytes(
 
 
 def test_build_kb_that_fails_leaves_nothing(
-    own_kb: Path,
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    own_kb, concepts_file, tiny_encoder, tmp_path, monkeypatch, capsys
+):
     before, files = load_kb(own_kb).manifest, {*tmp_path.iterdir()}
     bad = tmp_path / "concepts.jsonl"
     for content, code in (
@@ -143,7 +133,7 @@ def write_variants(path: Path, many: int) -> Path:
     return path
 
 
-def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_change_kb_measures_the_recall_anew(tiny_encoder, tmp_path):
     concepts = write_variants(tmp_path / "concepts.jsonl", 24)
     kb = tmp_path / "kb"
     settings = {"M": 8, "ef_construction": 20, "ef": 1}
@@ -163,7 +153,7 @@ def test_change_kb_measures_the_recall_anew(tiny_encoder: Path, tmp_path: Path) 
     assert read_version(kb).manifest == manifest
 
 
-def test_kb_set_changes_the_threshold(own_kb: Path) -> None:
+def test_kb_set_changes_the_threshold(own_kb):
     def run(*words: str) -> Any:
         return invoke("kb", "set", own_kb, *words)
 
@@ -200,14 +190,8 @@ def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
     ],
 )
 def test_build_kb_stopped_embeds_nothing_again(
-    name: str,
-    settings: dict[str, Any],
-    concepts_file: Path,
-    tiny_encoder: Path,
-    contents: Contents,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    name, settings, concepts_file, tiny_encoder, contents, tmp_path, monkeypatch
+):
     monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 4)
     build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
@@ -228,14 +212,8 @@ def test_build_kb_stopped_embeds_nothing_again(
     [{"backend": "exact"}, {"backend": "faiss", "backend_settings": {"pca": 8}}],
 )
 def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
-    settings: dict[str, Any],
-    few_concepts: list[Concept],
-    sample_kb: Path,
-    tiny_encoder: Path,
-    contents: Contents,
-    tmp_path: Path,
-    encoded: list[int],
-) -> None:
+    settings, few_concepts, sample_kb, tiny_encoder, contents, tmp_path, encoded
+):
     concepts = few_concepts[2:] + [
         Concept("C1000000", ["Fever of unknown origin", "Heart attack", "pain"])
     ]
@@ -263,13 +241,8 @@ def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     ],
 )
 def test_build_kb_that_cannot_reuse_vectors_is_an_error(
-    changes: dict[str, Any],
-    message: str,
-    concepts_file: Path,
-    sample_kb: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-) -> None:
+    changes, message, concepts_file, sample_kb, tiny_encoder, tmp_path
+):
     build: dict[str, Any] = {"reuse": sample_kb, **changes}
     build |= {"backend": "exact", "engine": "torch"}
     if "reuse" in changes:
@@ -289,8 +262,8 @@ OTHER = {"concepts_sha256": "1", "engine": "onnx"}
     [(OTHER, None, "engine"), (PLAN, Faiss(), "index")],
 )
 def test_check_plan_keeps_vectors_of_another_plan_unless_they_are_to_be_replaced(
-    plan: dict[str, str], index: Backend | None, name: str, tmp_path: Path
-) -> None:
+    plan, index, name, tmp_path
+):
     state = {**PLAN, **describe_index(Hnsw()), "done": 3}
     write_json(tmp_path / "plan.json", state)
     (tmp_path / "vectors").touch()

@@ -1,7 +1,6 @@
 """Concepts added and removed without rebuilding, and what differs afterwards."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def first(kb: KnowledgeBase, mention: str) -> list[object]:
     return [candidate[key] for key in ("cui", "name", "alias", "score")]
 
 
-def test_add_concepts_concept_is_found_at_once_and_after_loading(own_kb: Path) -> None:
+def test_add_concepts_concept_is_found_at_once_and_after_loading(own_kb):
     kb = load_kb(own_kb)
     before = kb.link(["heart attack", "fever", "head pain"], k=3)
     kb = add_concepts(kb, [NEW])
@@ -72,7 +71,7 @@ def test_add_concepts_concept_is_found_at_once_and_after_loading(own_kb: Path) -
     assert ("Concepts changed or added since", "1") in describe_manifest(kb.manifest)
 
 
-def test_add_concepts_keeps_name_types_and_codes_of_a_concept(own_kb: Path) -> None:
+def test_add_concepts_keeps_name_types_and_codes_of_a_concept(own_kb):
     kb = add_concepts(load_kb(own_kb), [Concept("C0000001", ["STEMI"])])
     candidate = kb.link(["stemi"], filter={"types": ["T047"]})[0].candidates[0]
     assert candidate == {
@@ -92,7 +91,7 @@ def test_add_concepts_keeps_name_types_and_codes_of_a_concept(own_kb: Path) -> N
     assert kb["C0000001"].aliases[-2:] == ["Infarction, Myocardial", "NSTEMI"]
 
 
-def test_remove_concepts_hides_a_concept_until_it_is_added_again(own_kb: Path) -> None:
+def test_remove_concepts_hides_a_concept_until_it_is_added_again(own_kb):
     kb = remove_concepts(load_kb(own_kb), ["C0000005"])
     for opened in (kb, load_kb(own_kb)):
         found = opened.link(["diabetes"], k=8)[0].candidates
@@ -108,7 +107,7 @@ def test_remove_concepts_hides_a_concept_until_it_is_added_again(own_kb: Path) -
     assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
 
 
-def test_remove_concepts_of_one_name_keeps_the_others(own_kb: Path) -> None:
+def test_remove_concepts_of_one_name_keeps_the_others(own_kb):
     kb = load_kb(own_kb)
     assert first(kb, "MI")[0] == "C0000001"
     kb = remove_concepts(kb, ["C0000001"], alias="MI")
@@ -123,9 +122,7 @@ def test_remove_concepts_of_one_name_keeps_the_others(own_kb: Path) -> None:
     assert first(kb, "MI")[0] == "C0000001"
 
 
-def test_kb_add_and_kb_remove_commands_change_the_overlay(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_kb_add_and_kb_remove_commands_change_the_overlay(own_kb, tmp_path):
     kb = own_kb
     path = tmp_path / "local.jsonl"
     path.write_text(json.dumps({"cui": "L9", "name": "cold"}) + "\n", "utf8")
@@ -140,9 +137,7 @@ def test_kb_add_and_kb_remove_commands_change_the_overlay(
     assert "E423" in invoke("kb", "add", kb, *wrong, code=1).output
 
 
-def test_changes_that_change_nothing_publish_no_version(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_changes_that_change_nothing_publish_no_version(own_kb, tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n", "utf8")
     done = invoke("kb", "add", own_kb, tmp_path / "empty.jsonl", code=1)
     assert "[E106]" in done.output
@@ -164,7 +159,7 @@ def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
     return [candidate["cui"] for candidate in candidates]
 
 
-def test_add_concepts_keeps_sources_of_added_names(own_kb: Path) -> None:
+def test_add_concepts_keeps_sources_of_added_names(own_kb):
     kb = load_kb(own_kb)
     names = ["Fever", "hot", "Fever, hot"]
     sources = {"LOCAL": [0, 2], "OTHER": [1]}
@@ -181,7 +176,7 @@ def test_add_concepts_keeps_sources_of_added_names(own_kb: Path) -> None:
     assert linked.candidates[0]["alias"] == "Fever, hot"
 
 
-def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb: Path) -> None:
+def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb):
     kb = add_concepts(load_kb(own_kb), [Concept("C0000004", ["hot"])])
     kb = remove_concepts(kb, ["C0000004"], alias="Fever")
     for opened in (kb, load_kb(own_kb)):
@@ -193,7 +188,7 @@ def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb: Path) -> N
     assert first(kb, "pyrexia")[1] == kb["C0000004"].name == "Fever"
 
 
-def test_add_concepts_after_removal_restores_no_old_fields(own_kb: Path) -> None:
+def test_add_concepts_after_removal_restores_no_old_fields(own_kb):
     kb = load_kb(own_kb)
     assert kb.children("C0000003") == ["C0000001"]
     kb = remove_concepts(kb, ["C0000001"])
@@ -219,9 +214,7 @@ def test_add_concepts_after_removal_restores_no_old_fields(own_kb: Path) -> None
     ],
     ids=["blank", "none", "blank id", "script", "at", "large"],
 )
-def test_add_concepts_that_could_not_be_read_again_is_an_error(
-    own_kb: Path, concept: Concept
-) -> None:
+def test_add_concepts_that_could_not_be_read_again_is_an_error(own_kb, concept):
     before = load_kb(own_kb).manifest
     with pytest.raises(SapbertError, match="E117|E3.*L1"):
         add_concepts(load_kb(own_kb), [concept])
@@ -230,7 +223,7 @@ def test_add_concepts_that_could_not_be_read_again_is_an_error(
     assert "L2" in remove_concepts(kb, ["C0000005"])
 
 
-def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
+def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb):
     kb = add_concepts(load_kb(own_kb), [NEW])
     store, cui = kb.store, "C0000001"
     statements: list[str] = []
@@ -262,7 +255,7 @@ def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb: Path) -> None:
         assert all(step.startswith(FULL_TEXT) for step in scans), sql
 
 
-def test_remove_concepts_names_the_cause(own_kb: Path) -> None:
+def test_remove_concepts_names_the_cause(own_kb):
     kb = load_kb(own_kb)
     with pytest.raises(SapbertError, match="no 'C7777777'"):
         remove_concepts(kb, ["C7777777"])
@@ -273,7 +266,7 @@ def test_remove_concepts_names_the_cause(own_kb: Path) -> None:
         remove_concepts(kb, ["L1"], alias="Ward fever")
 
 
-def test_search_finds_what_was_added_and_not_what_was_removed(own_kb: Path) -> None:
+def test_search_finds_what_was_added_and_not_what_was_removed(own_kb):
     def search(kb: KnowledgeBase, text: str, *types: str) -> list[str]:
         return [found["alias"] for found in find_names(kb, text, 5, types)]
 
@@ -307,11 +300,7 @@ EXPECTED = [
 
 
 @pytest.fixture(scope="module")
-def changed_kb(
-    few_concepts: list[Concept],
-    make_kb: Callable[..., Path],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def changed_kb(few_concepts, make_kb, tmp_path_factory) -> Path:
     """The sample of another release."""
     by_cui = {concept.cui: concept for concept in few_concepts}
     first, fever = by_cui["C0000001"], by_cui["C0000004"]
@@ -330,9 +319,7 @@ def changed_kb(
 
 
 @pytest.mark.parametrize("page", [1, 5000])
-def test_compare_kbs_yields_all_differences(
-    page: int, sample_kb: Path, changed_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare_kbs_yields_all_differences(page, sample_kb, changed_kb, monkeypatch):
     monkeypatch.setattr(diff, "PAGE", page)
     old, new = load_kb(sample_kb), load_kb(changed_kb)
     assert list(compare_kbs(old, new)) == EXPECTED
@@ -341,9 +328,7 @@ def test_compare_kbs_yields_all_differences(
     assert not list(compare_kbs(new, new))
 
 
-def test_kb_diff_writes_json_lines(
-    sample_kb: Path, changed_kb: Path, tmp_path: Path
-) -> None:
+def test_kb_diff_writes_json_lines(sample_kb, changed_kb, tmp_path):
     output = tmp_path / "changes.jsonl"
     words = ["kb", "diff", str(sample_kb), str(changed_kb)]
     printed = invoke(*words, code=0)

@@ -82,12 +82,8 @@ code_count, range of NaN"""
 
 @pytest.mark.parametrize("case", " ".join(CASES.split()).split(", "))
 def test_load_index_crafted_graph_is_an_error(
-    case: str,
-    make_index: MakeIndex,
-    open_index: MakeIndex,
-    unit_rows: UnitRows,
-    tmp_path: Path,
-) -> None:
+    case, make_index, open_index, unit_rows, tmp_path
+):
     make_index(tmp_path, "faiss", unit_rows(ROWS, WIDTH, 5), M=4)
     path = tmp_path / "index.faiss"
     graph = Graph(path.read_bytes())
@@ -102,8 +98,8 @@ def test_load_index_crafted_graph_is_an_error(
 
 
 def test_faiss_search_returns_rows_that_the_graph_does_not_reach(
-    make_index: MakeIndex, open_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+    make_index, open_index, unit_rows, tmp_path
+):
     vectors = unit_rows(50, WIDTH, 3)
     make_index(tmp_path, "faiss", vectors, pca=0)
     path = tmp_path / "index.faiss"
@@ -123,9 +119,7 @@ pytest.importorskip("hnswlib")
 UNUSED = ("scale", "ef_construction")  # of a header; only building uses them
 
 
-def test_hnsw_keeps_ef_after_loading(
-    make_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+def test_hnsw_keeps_ef_after_loading(make_index, unit_rows, tmp_path):
     vectors, queries = unit_rows(4000, 32, 10), unit_rows(100, 32, 11)
     recalls: dict[int, float] = {}
     expected = (queries @ vectors.T).argmax(axis=1)
@@ -138,12 +132,8 @@ def test_hnsw_keeps_ef_after_loading(
 
 
 def test_hnsw_without_its_library_compares_all_rows(
-    make_index: MakeIndex,
-    open_index: MakeIndex,
-    unit_rows: UnitRows,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    make_index, open_index, unit_rows, tmp_path, monkeypatch
+):
     vectors, queries = unit_rows(700, 24, 4), unit_rows(20, 24, 5)
     make_index(tmp_path, "hnsw", vectors, threads=2)
     monkeypatch.setitem(sys.modules, "hnswlib", None)
@@ -160,8 +150,8 @@ def test_hnsw_without_its_library_compares_all_rows(
 
 
 def test_hnsw_file_that_is_cut_while_it_is_used_is_an_error(
-    make_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+    make_index, unit_rows, tmp_path
+):
     vectors = unit_rows(50, 8, 4)
     index = make_index(tmp_path, "hnsw", vectors)
     np.testing.assert_array_equal(index.vectors(np.array([9, 2])), vectors[[9, 2]])
@@ -214,12 +204,8 @@ def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:
     + ["upper link to a lower node"],
 )
 def test_load_index_crafted_hnsw_graph_is_an_error(
-    case: str,
-    make_index: MakeIndex,
-    open_index: MakeIndex,
-    unit_rows: UnitRows,
-    tmp_path: Path,
-) -> None:
+    case, make_index, open_index, unit_rows, tmp_path
+):
     rows, width = 300, 8
     make_index(tmp_path, "hnsw", unit_rows(rows, width, 5))
     path = tmp_path / FILE
@@ -231,8 +217,8 @@ def test_load_index_crafted_hnsw_graph_is_an_error(
 
 
 def test_search_that_the_graph_cannot_answer_in_full_shortens_no_other_query(
-    make_index: MakeIndex, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+    make_index, unit_rows, tmp_path
+):
     """hnswlib raises for all queries if one of them reaches too few rows."""
     vectors = unit_rows(60, 8, 21)
     index = make_index(tmp_path, "hnsw", vectors)

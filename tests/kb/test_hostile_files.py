@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -80,16 +79,14 @@ def use(folder: Path) -> None:
         "DROP TABLE types",
     ],
 )
-def test_load_kb_of_other_tables_is_an_error(own_kb: Path, sql: str) -> None:
+def test_load_kb_of_other_tables_is_an_error(own_kb, sql):
     run_sql(own_kb / "v1" / "concepts.db", sql)
     sign(own_kb)
     with pytest.raises(SapbertError, match="E306.*other tables"):
         load_kb(own_kb)
 
 
-def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
-    own_kb: Path,
-) -> None:
+def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(own_kb):
     path = own_kb / "v1" / "concepts.db"
     counts = read_version(own_kb).manifest.counts
     random = Random(0)
@@ -117,9 +114,7 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(
 @pytest.mark.parametrize(
     ("name", "shift"), [("concepts.db", 1_000), ("overlay/concepts.db", -1_000)]
 )
-def test_load_kb_rows_that_the_index_lacks_are_an_error(
-    own_kb: Path, name: str, shift: int
-) -> None:
+def test_load_kb_rows_that_the_index_lacks_are_an_error(own_kb, name, shift):
     add_concepts(load_kb(own_kb), [Concept("X1", ["ward one"])])
     path = read_version(own_kb).path(name)
     content = path.read_bytes()
@@ -137,7 +132,7 @@ def test_load_kb_rows_that_the_index_lacks_are_an_error(
 
 
 @pytest.mark.parametrize("name", ["removed.json", "concepts.db"])
-def test_discard_edits_repairs_a_damaged_overlay(own_kb: Path, name: str) -> None:
+def test_discard_edits_repairs_a_damaged_overlay(own_kb, name):
     before = load_kb(own_kb).link(["fever", "ward 1"])
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     path = kb.version.path(f"overlay/{name}")
@@ -198,15 +193,13 @@ OUTSIDE = ("../evil", "/evil", "encoder/../evil", "encoder/")
     ],
     ids=str,
 )
-def test_load_kb_meta_json_out_of_range_is_an_error(
-    own_kb: Path, change: dict[str, Any], message: str
-) -> None:
+def test_load_kb_meta_json_out_of_range_is_an_error(own_kb, change, message):
     sign(own_kb, **change)
     with pytest.raises(SapbertError, match=message):
         use(own_kb)
 
 
-def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) -> None:
+def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb):
     path = own_kb / "v1" / "meta.json"
     content = path.read_bytes()
     expected = read_version(own_kb).manifest
@@ -222,8 +215,8 @@ def test_read_manifest_any_flipped_bit_is_an_error_or_white_space(own_kb: Path) 
 
 
 def test_probe_kb_with_an_index_of_other_names_is_an_error(
-    own_kb: Path, make_kb: Callable[..., Path], few_concepts: list[Concept]
-) -> None:
+    own_kb, make_kb, few_concepts
+):
     # What two builds into one folder made: each file is whole, but rows are exchanged.
     names = [name for concept in few_concepts for name in concept.aliases]
     moved = names[5:] + names[:5]
@@ -240,9 +233,7 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
 
 
 @pytest.mark.parametrize("value", [-1, 10**6])
-def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(
-    cold_kb: Path, tmp_path: Path, value: int
-) -> None:
+def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(cold_kb, tmp_path, value):
     folder, name = tmp_path / "kb", "overlay/ngrams/rows.npy"
     save_copy(load_kb(cold_kb), folder)
     kb = add_concepts(load_kb(folder), [Concept("L1", ["ward one"])])

@@ -1,7 +1,5 @@
 """What a mention gets depends on the mention, the options and the version alone."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +37,13 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module", params=["learned", "cosine"])
-def learned(request: pytest.FixtureRequest, letters_order: Any) -> Any:
+def learned(request, letters_order) -> Any:
     """The order of both knowledge bases; None = by cosine."""
     return letters_order if request.param == "learned" else None
 
 
 @pytest.fixture(scope="module")
-def built(
-    make_kb: Callable[..., Path], learned: Any, tmp_path_factory: Any
-) -> KnowledgeBase:
+def built(make_kb, learned, tmp_path_factory) -> KnowledgeBase:
     """A knowledge base of all concepts."""
     united = {concept.cui: concept for concept in BUILT}
     both = Concept("C3", ["fever", "pyrexia", "febrile"], ["T184"])
@@ -59,9 +55,7 @@ def built(
 
 
 @pytest.fixture(scope="module")
-def edited(
-    make_kb: Callable[..., Path], learned: Any, tmp_path_factory: Any
-) -> KnowledgeBase:
+def edited(make_kb, learned, tmp_path_factory) -> KnowledgeBase:
     """The same by edits: some are taken back, and one is in another language."""
     folder = tmp_path_factory.mktemp("edited")
     folder = make_kb(folder, BUILT, learned=learned)
@@ -85,13 +79,8 @@ def outline(linked: Linked) -> Any:
     k=st.integers(1, 6),
 )
 def test_a_link_does_not_depend_on_the_batch_or_on_k(
-    built: KnowledgeBase,
-    edited: KnowledgeBase,
-    edit: bool,
-    mentions: list[str],
-    options: dict[str, Any],
-    k: int,
-) -> None:
+    built, edited, edit, mentions, options, k
+):
     kb = edited if edit else built
     kb.clear_cache()
     together = kb.link(mentions, k=k, **options)
@@ -112,12 +101,8 @@ def test_a_link_does_not_depend_on_the_batch_or_on_k(
     k=st.integers(1, 6),
 )
 def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
-    built: KnowledgeBase,
-    edited: KnowledgeBase,
-    mentions: list[str],
-    options: dict[str, Any],
-    k: int,
-) -> None:
+    built, edited, mentions, options, k
+):
     options = {"threshold": 0.5, **options}  # each has an estimate of its own
     for one, other in zip(
         built.link(mentions, k=k, **options),
@@ -130,9 +115,7 @@ def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
 @pytest.mark.parametrize(
     ("score", "note"), [(0.94996, None), (0.94994, "below_threshold")]
 )
-def test_a_threshold_is_reached_by_the_score_that_is_shown(
-    score: float, note: str | None
-) -> None:
+def test_a_threshold_is_reached_by_the_score_that_is_shown(score, note):
     best = RankedEntry(score, Entry(0, "C1", "Fever", "fever", 0), score)
     result = SearchResult([best], None)
     assert decide(result, Threshold(0.95, 0.0)) == note

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -44,9 +44,7 @@ class Form(NamedTuple):
 
 
 @pytest.fixture(params=FORMS)
-def form(
-    request: pytest.FixtureRequest, make_index: MakeIndex, open_index: MakeIndex
-) -> Form:
+def form(request, make_index, open_index) -> Form:
     backend, settings = FORMS[request.param]
     if library := make_backend(backend).library:
         pytest.importorskip(library)
@@ -61,7 +59,7 @@ def form(
 
 
 @pytest.fixture
-def make(form: Form) -> Make:
+def make(form) -> Make:
     """Builds and opens an index of each form; settings may be added."""
     return form.make
 
@@ -74,7 +72,7 @@ def near_rows(rows: int, width: int, seed: int) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def test_index_search_equals_brute_force(make: Make, tmp_path: Path) -> None:
+def test_index_search_equals_brute_force(make, tmp_path):
     vectors, queries = near_rows(3000, 16, 1), near_rows(50, 16, 2)
     index = make(tmp_path, vectors, threads=4)
     rows, scores = index.search(queries, 10)
@@ -90,9 +88,7 @@ def test_index_search_equals_brute_force(make: Make, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 20])
-def test_index_of_few_rows(
-    make: Make, rows: int, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+def test_index_of_few_rows(make, rows, unit_rows, tmp_path):
     vectors = unit_rows(rows, 8, 4)
     index = make(tmp_path, vectors)
     assert index.width == 8
@@ -121,8 +117,8 @@ def test_index_of_few_rows(
 
 
 def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
-    make_index: MakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_index, tmp_path, monkeypatch
+):
     monkeypatch.setattr("spacy_sapbert.kb.indexes.exact.EXACT_ROWS", 100)
     vectors = near_rows(3000, 16, 3)
     index = make_index(tmp_path / "far", "hnsw", vectors)
@@ -137,9 +133,7 @@ def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
     assert scores[0] == pytest.approx(exact[0], abs=0.01)
 
 
-def test_build_index_of_a_file_of_rows(
-    form: Any, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+def test_build_index_of_a_file_of_rows(form, unit_rows, tmp_path):
     backend, settings, _, load = form
     vectors = unit_rows(60, 8, 10)
     source = tmp_path / "rows"
@@ -153,9 +147,7 @@ def test_build_index_of_a_file_of_rows(
     assert found[:, 0].tolist() == list(range(60))
 
 
-def test_load_index_of_another_size_is_an_error(
-    form: Any, unit_rows: UnitRows, tmp_path: Path
-) -> None:
+def test_load_index_of_another_size_is_an_error(form, unit_rows, tmp_path):
     _, _, build, load = form
     build(tmp_path, unit_rows(50, 8, 5))
     for rows, width in ((49, 8), (51, 8), (50, 7), (0, 8)):
@@ -175,9 +167,7 @@ def test_load_index_of_another_size_is_an_error(
         load(tmp_path, 50, 8)
 
 
-def test_load_index_damaged_anywhere_ends_in_an_error_or_an_answer(
-    form: Any, tmp_path: Path
-) -> None:
+def test_load_index_damaged_anywhere_ends_in_an_error_or_an_answer(form, tmp_path):
     """Whatever the files hold, native code reads nothing outside of them."""
     _, _, build, load = form
     queries, random = near_rows(8, 8, 6), np.random.default_rng(7)
@@ -219,7 +209,7 @@ for number, (backend, settings) in enumerate(eval(sys.argv[2])):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_index_search_in_a_forked_child(tmp_path: Path, new_process: Any) -> None:
+def test_index_search_in_a_forked_child(tmp_path, new_process):
     pytest.importorskip("faiss")
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     words = (FORKING, tmp_path, [*FORMS.values()])
@@ -236,18 +226,14 @@ def test_index_search_in_a_forked_child(tmp_path: Path, new_process: Any) -> Non
     ],
 )
 def test_build_index_that_is_not_possible_is_an_error(
-    backend: str,
-    settings: dict[str, int],
-    message: str,
-    unit_rows: UnitRows,
-    tmp_path: Path,
-) -> None:
+    backend, settings, message, unit_rows, tmp_path
+):
     with pytest.raises(SapbertError, match=message):
         build_index(unit_rows(5, 8, 12), tmp_path, backend=backend, settings=settings)
     assert not [*tmp_path.iterdir()]
 
 
-def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
+def test_keep_best_keeps_the_smallest_rows_of_a_tie():
     rows = np.array([[3, 4, 5, 6, 7]])
     scores = np.array([[0.5, 0.9, 0.5, 0.5, 0.1]], dtype=np.float32)
     kept, best = keep_best(rows, scores, 3)
@@ -255,9 +241,7 @@ def test_keep_best_keeps_the_smallest_rows_of_a_tie() -> None:
     assert np.allclose(best, [[0.5, 0.9, 0.5]])
 
 
-def test_row_file_that_is_cut_while_it_is_used_is_an_error(
-    unit_rows: UnitRows, tmp_path: Path
-) -> None:
+def test_row_file_that_is_cut_while_it_is_used_is_an_error(unit_rows, tmp_path):
     path = tmp_path / "rows"
     write_rows(unit_rows(100, 8, 4), path, compact=True, progress=False)
     rows = RowFile(path, rows=100, width=8)
@@ -282,12 +266,8 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(
     ],
 )
 def test_choose_index_by_memory_and_libraries(
-    rows: int,
-    width: int,
-    missing: tuple[str, ...],
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    rows, width, missing, expected, monkeypatch
+):
     monkeypatch.setattr(registry, "is_usable", lambda backend: backend not in missing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,7 +1,6 @@
 """Opening, mapping and linking; vectors of texts, and the cache of results."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
-def test_knowledge_base_has_counts_and_settings(sample_kb: Path) -> None:
+def test_knowledge_base_has_counts_and_settings(sample_kb):
     manifest = load_kb(sample_kb).manifest
     # FEVER and Fever are one row, both MI are one row, and 頭痛 cannot be read.
     counts = {"concepts": 8, "aliases": 24, "rows": 21, "unreadable": 1}
@@ -24,9 +23,7 @@ def test_knowledge_base_has_counts_and_settings(sample_kb: Path) -> None:
     assert ("Concepts", "8") in describe_manifest(manifest)
 
 
-def test_link_finds_every_name_of_the_kb(
-    sample_kb: Path, few_concepts: list[Concept], encoded: list[int]
-) -> None:
+def test_link_finds_every_name_of_the_kb(sample_kb, few_concepts, encoded):
     kb = load_kb(sample_kb)
     for concept in few_concepts:
         for alias in concept.aliases:
@@ -70,9 +67,7 @@ def garble(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_bit, garble, Path.unlink])
-def test_load_kb_damaged_file_is_an_error(
-    own_kb: Path, damage: Callable[[Path], None]
-) -> None:
+def test_load_kb_damaged_file_is_an_error(own_kb, damage):
     for path in (p for p in (own_kb / "v1").rglob("*") if p.is_file()):
         content = path.read_bytes()
         damage(path)
@@ -86,15 +81,13 @@ def test_load_kb_damaged_file_is_an_error(
         load_kb(own_kb)
 
 
-def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb: Path) -> None:
+def test_load_kb_unknown_file_in_the_encoder_is_an_error(own_kb):
     (own_kb / "v1" / "encoder" / "adapter_config.json").write_text("{}", "utf8")
     with pytest.raises(SapbertError, match="was not there then"):
         load_kb(own_kb)
 
 
-def test_load_kb_missing_folder_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_kb_missing_folder_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(SapbertError, match="'nowhere', but found neither"):
         find_kb("nowhere")
     with pytest.raises(SapbertError, match=r"no CURRENT.*kb build"):
@@ -106,9 +99,7 @@ def test_load_kb_missing_folder_is_an_error(
         find_kb()
 
 
-def test_names_of_many_concepts_are_found_as_by_exact_search(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_names_of_many_concepts_are_found_as_by_exact_search(make_kb, tmp_path):
     """They are one row; as many equal vectors, they would crowd out others."""
     colours = ["red", "green", "blue", "black", "white", "brown", "grey"]
     shared = [f"{one} {two}" for one in colours for two in ("fever", "ache", "rash")]
@@ -129,7 +120,7 @@ def test_names_of_many_concepts_are_found_as_by_exact_search(
     assert len(ranked) == 150
 
 
-def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
+def test_kb_is_a_mapping_of_concepts(sample_kb):
     kb = load_kb(sample_kb)
     assert len(kb) == kb.manifest.counts.concepts == len(list(kb))
     assert [*kb.keys()] == [concept.cui for concept in kb.values()]
@@ -153,14 +144,12 @@ def test_kb_is_a_mapping_of_concepts(sample_kb: Path) -> None:
         (["MI", "fever"], ["X"], "2 mentions and 1 labels"),
     ],
 )
-def test_kb_link_of_no_list_of_texts_is_an_error(
-    sample_kb: Path, mentions: Any, labels: Any, got: str
-) -> None:
+def test_kb_link_of_no_list_of_texts_is_an_error(sample_kb, mentions, labels, got):
     with pytest.raises(SapbertError, match=f"E359.*{got}"):
         load_kb(sample_kb).link(mentions, labels=labels)
 
 
-def test_kb_link_accepts_arrays_of_labels_and_documents(sample_kb: Path) -> None:
+def test_kb_link_accepts_arrays_of_labels_and_documents(sample_kb):
     kb, texts, labels = load_kb(sample_kb), ["fever", "MI"], ["X", "Y"]
     found = kb.link(texts, labels=np.array(labels), documents=np.arange(2))
     assert found == kb.link(tuple(texts), labels=labels, documents=[0, 1])
@@ -168,9 +157,7 @@ def test_kb_link_accepts_arrays_of_labels_and_documents(sample_kb: Path) -> None
     assert kb.link([], labels=np.array([]), documents=np.array([])) == []
 
 
-def test_embed_equal_tokens_are_encoded_once(
-    sample_kb: Path, encoded: list[int]
-) -> None:
+def test_embed_equal_tokens_are_encoded_once(sample_kb, encoded):
     kb = load_kb(sample_kb)
     vectors = kb.embed(["a chill", "A  CHILL", "chills", "fever"]).vectors
     assert encoded == [2]
@@ -179,7 +166,7 @@ def test_embed_equal_tokens_are_encoded_once(
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
 
 
-def test_embed_says_what_it_cannot_read_and_what_is_too_long(sample_kb: Path) -> None:
+def test_embed_says_what_it_cannot_read_and_what_is_too_long(sample_kb):
     kb = load_kb(sample_kb)
     embedded = kb.embed(["fever", "頭痛", "", "fever " * 30, "x y " * 1500])
     assert embedded.readable.tolist() == [True, False, False, True, True]
@@ -200,7 +187,7 @@ def without_cache(kb: KnowledgeBase) -> KnowledgeBase:
     return kb
 
 
-def test_link_without_a_cache_gives_the_same_links(sample_kb: Path) -> None:
+def test_link_without_a_cache_gives_the_same_links(sample_kb):
     settings: Any = {"threshold": 0.99, "filter": {"types": ["T047"]}}
     fresh = [
         without_cache(load_kb(sample_kb)).link([m], **settings)[0] for m in MENTIONS
@@ -211,7 +198,7 @@ def test_link_without_a_cache_gives_the_same_links(sample_kb: Path) -> None:
     assert kb.searcher.results.values
 
 
-def test_link_result_may_be_changed_by_its_caller(sample_kb: Path) -> None:
+def test_link_result_may_be_changed_by_its_caller(sample_kb):
     kb = load_kb(sample_kb)
     candidate = kb.link(["heart atack"])[0].candidates[0]
     before = {**candidate, "codes": {s: [*c] for s, c in candidate["codes"].items()}}
@@ -222,7 +209,7 @@ def test_link_result_may_be_changed_by_its_caller(sample_kb: Path) -> None:
     assert "changed" not in again["types"]
 
 
-def test_notebooks_show_a_concept_and_a_link_as_html(sample_kb: Path) -> None:
+def test_notebooks_show_a_concept_and_a_link_as_html(sample_kb):
     concept = Concept("C<1>", ["A & B", "n"], types=["T047"], definition="x > y")
     expected = "<b>C&lt;1&gt; A &amp; B</b><br>n<br>T047<br>x &gt; y"
     assert concept._repr_html_() == expected
@@ -231,9 +218,7 @@ def test_notebooks_show_a_concept_and_a_link_as_html(sample_kb: Path) -> None:
     assert nothing._repr_html_().startswith("<b>NIL (empty)</b>")
 
 
-def test_embed_text_with_the_tokens_of_a_row_has_its_vector(
-    sample_kb: Path, encoded: list[int]
-) -> None:
+def test_embed_text_with_the_tokens_of_a_row_has_its_vector(sample_kb, encoded):
     kb = load_kb(sample_kb)
     vectors = kb.embed(["FEVER", " fever\n", "Fever"]).vectors
     assert encoded == [0]  # nothing is left to encode

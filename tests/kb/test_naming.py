@@ -1,7 +1,5 @@
 """Which mentions are names of a knowledge base, whatever way they are written."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +25,7 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module")
-def kb(
-    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> KnowledgeBase:
+def kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     return load_kb(make_kb(tmp_path_factory.mktemp("naming"), CONCEPTS))
 
 
@@ -46,7 +42,7 @@ def is_named(kb: KnowledgeBase, mention: str, **filter: Any) -> bool:
     return bool(mentions.named[0])
 
 
-def test_find_named_says_how_far_a_mention_is_written_so(kb: KnowledgeBase) -> None:
+def test_find_named_says_how_far_a_mention_is_written_so(kb):
     assert find_named(kb, "lung  NEOPLASMS") == [("C1", "Lung Neoplasms", 3)]
     assert find_named(kb, "neoplasm, lung") == [("C1", "Lung Neoplasms", 2)]
     assert find_named(kb, "neoplasm lung") == [("C1", "Lung Neoplasms", 1)]
@@ -66,15 +62,11 @@ def test_find_named_says_how_far_a_mention_is_written_so(kb: KnowledgeBase) -> N
         ("lung cancer", "de", [("C1", "Cancer, Lung", 2), ("C7", "Lung cancer", 3)]),
     ],
 )
-def test_names_are_found_by_the_rules_of_their_language(
-    kb: KnowledgeBase, mention: str, lang: str, expected: list[Any]
-) -> None:
+def test_names_are_found_by_the_rules_of_their_language(kb, mention, lang, expected):
     assert find_named(kb, mention, lang) == expected
 
 
-def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
-    kb: KnowledgeBase,
-) -> None:
+def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(kb):
     """If two are written as much alike, it is neither, but for names on one row."""
     assert is_named(kb, "yellow fever")
     assert kb.link(["Yellow fever"])[0].cui == "C5"
@@ -88,9 +80,7 @@ def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
     ]
 
 
-def test_an_added_name_is_the_one_that_is_written_so(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_an_added_name_is_the_one_that_is_written_so(make_kb, tmp_path):
     kb = add_concepts(
         load_kb(make_kb(tmp_path, CONCEPTS)), [Concept("X1", ["haematuria"])]
     )

@@ -55,7 +55,7 @@ def write(
 
 
 @pytest.fixture
-def make_index(tmp_path: Path) -> Make:
+def make_index(tmp_path) -> Make:
     def make(names: list[str]) -> NgramIndex:
         return write(names, tmp_path / "ngrams")(english=False)
 
@@ -75,7 +75,7 @@ def search(
     return rows[order].tolist(), cosines[order].tolist()
 
 
-def test_search_equals_scikit_learn(make_index: Make) -> None:
+def test_search_equals_scikit_learn(make_index):
     text = pytest.importorskip("sklearn.feature_extraction.text")
     vectorizer = text.TfidfVectorizer(
         analyzer="char_wb", ngram_range=(3, 3), strip_accents="unicode"
@@ -93,9 +93,7 @@ def test_search_equals_scikit_learn(make_index: Make) -> None:
         assert search(index, mention, len(NAMES)) == best
 
 
-def test_english_cosines_do_not_depend_on_names_in_other_languages(
-    tmp_path: Path,
-) -> None:
+def test_english_cosines_do_not_depend_on_names_in_other_languages(tmp_path):
     names = ["heart attack", "heart pain", "chest pain", "fever"]
     foreign = ["heart heart", "Herzschmerz", "dolor de pecho", "feverfever"]
     mixed = [name for pair in zip(names, foreign, strict=True) for name in pair]
@@ -117,9 +115,7 @@ def test_english_cosines_do_not_depend_on_names_in_other_languages(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_load_ngrams_damaged_file_is_an_error(
-    make_index: Make, tmp_path: Path, name: str
-) -> None:
+def test_load_ngrams_damaged_file_is_an_error(make_index, tmp_path, name):
     make_index(NAMES)
     folder = tmp_path / "ngrams"
     path = list_paths(folder)[name]
@@ -148,12 +144,8 @@ def test_load_ngrams_damaged_file_is_an_error(
     seed=st.integers(0, 9),
 )
 def test_search_equals_sorting_all_allowed_rows(
-    tmp_path_factory: pytest.TempPathFactory,
-    names: list[str],
-    mention: str,
-    k: int,
-    seed: int,
-) -> None:
+    tmp_path_factory, names, mention, k, seed
+):
     index = write(names, tmp_path_factory.mktemp("ngrams"))(english=False)
     allowed = np.random.default_rng(seed).random(len(names)) < 0.7
     cosines = np.where(allowed, all_cosines(index, mention, len(names)), 0)
@@ -167,9 +159,7 @@ def test_search_equals_sorting_all_allowed_rows(
             assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
 
 
-def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_ngrams_does_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch):
     """It needs memory for one block."""
     sizes: list[int] = []
     extract = ngrams.extract_ngrams
@@ -188,9 +178,7 @@ def test_build_ngrams_does_not_depend_on_the_size_of_blocks(
 
 
 @pytest.mark.parametrize("name", ["rows", "weights"])
-def test_ngrams_whose_files_contradict_each_other_are_a_named_error(
-    name: str, tmp_path: Path
-) -> None:
+def test_ngrams_whose_files_contradict_each_other_are_a_named_error(name, tmp_path):
     """As of two builds: every file is whole, and sha256 fits to each."""
     write(["heart attack", "heart pain"], tmp_path)
     path = list_paths(tmp_path)[name]

@@ -1,7 +1,7 @@
 """An order of candidates that is learned from the names of a knowledge base."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,7 @@ def concepts() -> list[Concept]:
 
 
 @pytest.fixture(scope="module")
-def folder(
-    concepts: list[Concept], make_kb: Callable[..., Path], tmp_path_factory: Any
-) -> Iterator[Path]:
+def folder(concepts, make_kb, tmp_path_factory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_of_names, "MANY", 200)
         patch.setattr(order_of_names, "MOST_OTHERS", 100)
@@ -68,13 +66,11 @@ def folder(
 
 
 @pytest.fixture(scope="module")
-def kb(folder: Path) -> KnowledgeBase:
+def kb(folder) -> KnowledgeBase:
     return load_kb(folder)
 
 
-def test_build_kb_without_an_order_has_no_3_grams(
-    concepts: list[Concept], make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_build_kb_without_an_order_has_no_3_grams(concepts, make_kb, tmp_path):
     folder = make_kb(tmp_path, concepts, order="none")
     manifest = read_version(folder).manifest
     assert (manifest.order, manifest.ngrams) == (None, False)
@@ -85,16 +81,14 @@ def test_build_kb_without_an_order_has_no_3_grams(
 
 
 def test_build_kb_with_an_order_twice_writes_the_same_bytes(
-    folder: Path, concepts: list[Concept], make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+    folder, concepts, make_kb, tmp_path
+):
     again = make_kb(tmp_path, concepts)
     for path in (p for p in folder.rglob("[!.]*") if p.is_file()):
         assert (again / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
 
-def test_build_kb_learns_an_order_that_finds_misspelled_names(
-    kb: KnowledgeBase,
-) -> None:
+def test_build_kb_learns_an_order_that_finds_misspelled_names(kb):
     order = kb.manifest.order
     assert order is not None
     assert kb.ranker == order.ranker
@@ -108,9 +102,7 @@ def test_build_kb_learns_an_order_that_finds_misspelled_names(
     assert np.mean([a == b for a, b in zip(first, names, strict=True)]) > 0.85
 
 
-def test_left_out_names_and_concepts_are_not_among_the_candidates(
-    kb: KnowledgeBase,
-) -> None:
+def test_left_out_names_and_concepts_are_not_among_the_candidates(kb):
     kinds = {mention.kind for mention in make_mentions(kb)}
     assert {LEFT_OUT, NO_CONCEPT, "one typing error"} <= kinds
     for example in make_examples(kb):
@@ -120,7 +112,7 @@ def test_left_out_names_and_concepts_are_not_among_the_candidates(
             assert example.right is None
 
 
-def test_a_disturbed_name_that_is_another_name_is_no_example(kb: KnowledgeBase) -> None:
+def test_a_disturbed_name_that_is_another_name_is_no_example(kb):
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
     mentions = [NameMention(text, "", "one typing error") for text in (name, wrong)]
@@ -128,7 +120,7 @@ def test_a_disturbed_name_that_is_another_name_is_no_example(kb: KnowledgeBase) 
     assert [mention.text for mention in made] == [wrong]
 
 
-def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb: KnowledgeBase) -> None:
+def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb):
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
     mention, vector = kb.embed([wrong, name]).vectors
@@ -145,7 +137,7 @@ def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb: KnowledgeBase) 
 
 
 @given(st.text(max_size=40), st.integers(0, 9))
-def test_noise_takes_any_text(text: str, seed: int) -> None:
+def test_noise_takes_any_text(text, seed):
     for disturb, _ in KINDS.values():
         assert disturb(text, random.Random(seed)) == disturb(text, random.Random(seed))
 
@@ -179,7 +171,7 @@ def compute(
     return compute_features(pool, pairs, shared)
 
 
-def test_features_of_three_concepts_by_hand() -> None:
+def test_features_of_three_concepts_by_hand():
     found = [
         FoundName(0.8, 0.5, entry(0, "A", "heart attack")),
         FoundName(0.6, 0.2, entry(1, "A", "cardiac infarct")),
@@ -221,7 +213,7 @@ def test_features_of_three_concepts_by_hand() -> None:
     assert features["unnamed"].tolist() == [0, 0, 0]
 
 
-def test_features_of_words_that_no_name_has_by_hand() -> None:
+def test_features_of_words_that_no_name_has_by_hand():
     found = [
         FoundName(0.8, 0.5, entry(0, "A", "attack")),
         FoundName(0.7, 0.5, entry(1, "B", "type 2 attack")),
@@ -246,9 +238,7 @@ def test_features_of_words_that_no_name_has_by_hand() -> None:
         ("MCPH2", "MCHP2", 1),
     ],
 )
-def test_features_tell_misspelled_words_from_new_ones(
-    mention: str, name: str, expected: int
-) -> None:
+def test_features_tell_misspelled_words_from_new_ones(mention, name, expected):
     found = [FoundName(0.7, 0.5, entry(0, "A", name))]
     pool = pool_concepts(found, lambda _: OF_VOCABULARY)
     assert compute(mention, pool)[MISSPELLED].tolist() == [expected]
@@ -257,7 +247,7 @@ def test_features_tell_misspelled_words_from_new_ones(
     assert compute(mention, pool, real=real)[MISSPELLED].tolist() == [0]
 
 
-def test_ranker_scores_by_hand() -> None:
+def test_ranker_scores_by_hand():
     weights = Weights(
         mean={"ngrams": 0.5},
         scale={"ngrams": 0.25},
@@ -284,7 +274,7 @@ def test_ranker_scores_by_hand() -> None:
         Weights(mean={"x": 0.0}, scale={"x": 1.0}, weight={"x": 1.0})
 
 
-def test_an_excluded_candidate_comes_last_and_is_never_right() -> None:
+def test_an_excluded_candidate_comes_last_and_is_never_right():
     ranker = Ranker(
         known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
         chance={"margin": 1.0},
@@ -308,7 +298,7 @@ def test_an_excluded_candidate_comes_last_and_is_never_right() -> None:
     assert ranker.probability(features, ranker.scores(features)) == 0
 
 
-def test_fit_weights_equals_scikit_learn() -> None:
+def test_fit_weights_equals_scikit_learn():
     """With two candidates the loss is that of logistic regression of differences."""
     model = pytest.importorskip("sklearn.linear_model").LogisticRegression
     chance = np.random.default_rng(0)

@@ -4,10 +4,8 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,14 +30,14 @@ from tests.commands import invoke
 
 
 @pytest.fixture(scope="module")
-def wheel(sample_kb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(sample_kb, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
 
 
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
-    concepts_file: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
+    concepts_file, tiny_encoder, tmp_path
+):
     folder = tmp_path / "kb"
     build_small_kb(concepts_file, folder, tiny_encoder)
     kb = load_kb(folder)
@@ -65,7 +63,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         package_kb(folder, tmp_path, name="x", version="1.0")
 
 
-def test_format_requirement_asks_for_what_linking_needs(sample_kb: Path) -> None:
+def test_format_requirement_asks_for_what_linking_needs(sample_kb):
     manifest = load_kb(sample_kb).manifest  # a few names, exact, not exported
     start = "spacy-sapbert"
     assert format_requirement(manifest).startswith(f"{start}[torch]>=")
@@ -83,8 +81,8 @@ def test_format_requirement_asks_for_what_linking_needs(sample_kb: Path) -> None
 
 
 def test_find_kb_finds_an_installed_package_by_name(
-    wheel: Path, sample_kb: Path, tmp_path: Path, new_process: Any
-) -> None:
+    wheel, sample_kb, tmp_path, new_process
+):
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
     new_process.run(install, check=True)
@@ -109,8 +107,8 @@ def test_find_kb_finds_an_installed_package_by_name(
 
 
 def test_installed_kb_that_cannot_be_imported_fails_alone(
-    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sample_kb, tmp_path, monkeypatch
+):
     (tmp_path / "kb_that_exits.py").write_text("import sys\nsys.exit(0)\n", "utf8")
     monkeypatch.syspath_prepend(tmp_path)
     values = {"wrong": "math:pi", "exits": "kb_that_exits:folder"}
@@ -122,9 +120,7 @@ def test_installed_kb_that_cannot_be_imported_fails_alone(
             versions.find_kb(name)
 
 
-def test_edit_of_an_installed_kb_is_an_error(
-    own_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edit_of_an_installed_kb_is_an_error(own_kb, monkeypatch):
     class Installed:
         name = "tiny"
 
@@ -145,7 +141,7 @@ MSH = Vocabulary(source="MSH", names=2, release="2026", licence="own words")
 
 
 @pytest.fixture(scope="module")
-def kb_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kb_folder(tiny_encoder, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("licensed")
     concepts = folder / "concepts.jsonl"
     write_concepts(concepts, CONCEPTS)
@@ -159,7 +155,7 @@ def kb_folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder / "kb"
 
 
-def test_build_keeps_sources_releases_and_licences(kb_folder: Path) -> None:
+def test_build_keeps_sources_releases_and_licences(kb_folder):
     found = load_kb(kb_folder).manifest.vocabularies
     assert found is not None
     assert found[0] == MSH
@@ -171,8 +167,8 @@ def test_build_keeps_sources_releases_and_licences(kb_folder: Path) -> None:
 
 
 def test_package_of_licensed_names_is_an_error_that_names_the_option(
-    kb_folder: Path, tmp_path: Path
-) -> None:
+    kb_folder, tmp_path
+):
     words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
     result = invoke(*words, code=1)
     output = " ".join(result.output.split())
@@ -184,9 +180,7 @@ def test_package_of_licensed_names_is_an_error_that_names_the_option(
         package_kb(kb_folder, tmp_path, name="x", version="1", may_distribute=["WARD"])
 
 
-def test_check_distribution_knows_categories_of_the_umls_and_edits(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_check_distribution_knows_categories_of_the_umls_and_edits(make_kb, tmp_path):
     free = Vocabulary(source="A", names=1, licence="UMLS restriction category 0")
     check_distribution([free, MSH], [])
     limited = Vocabulary(source="A", names=1, licence="UMLS restriction category 3")

@@ -1,10 +1,8 @@
 """Concepts and names in SQLite, and the concepts nearest to a concept."""
 
 import shutil
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +18,12 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 
 @pytest.fixture
-def store(sample_kb: Path) -> Store:
+def store(sample_kb) -> Store:
     version = read_version(sample_kb)
     return Store(Database(version.path(STORE_FILE)), version.manifest.counts)
 
 
-def test_store_returns_every_concept(store: Store, few_concepts: list[Concept]) -> None:
+def test_store_returns_every_concept(store, few_concepts):
     assert list(store.concepts()) == few_concepts
     assert store.concept("C9999999") == few_concepts[0]
     assert store.concept("C7777777") is None
@@ -57,18 +55,18 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module", params=["hnsw", "faiss"])
-def built(request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any) -> Path:
+def built(request, make_kb, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("related")
     return make_kb(folder, CONCEPTS, backend=request.param)
 
 
 @pytest.fixture(scope="module")
-def kb(built: Path) -> KnowledgeBase:
+def kb(built) -> KnowledgeBase:
     return load_kb(built)
 
 
 @pytest.fixture
-def changed(built: Path, tmp_path: Path) -> KnowledgeBase:
+def changed(built, tmp_path) -> KnowledgeBase:
     """The same with concepts and names of one's own, and without others."""
     kb = load_kb(shutil.copytree(built, tmp_path / "kb"))
     added = [
@@ -116,7 +114,7 @@ def check_all(kb: KnowledgeBase) -> None:
         assert kb.related(cui, k=3) == found[:3]
 
 
-def test_related_has_added_and_no_removed_concepts(changed: KnowledgeBase) -> None:
+def test_related_has_added_and_no_removed_concepts(changed):
     check_all(changed)
     kinds = {one.cui: one.relation for one in changed.related("L1", k=1000)}
     assert {kinds["T3"], kinds["L2"], kinds["B31"]} == {"parent", "child", "sibling"}
@@ -124,9 +122,7 @@ def test_related_has_added_and_no_removed_concepts(changed: KnowledgeBase) -> No
     assert {"T4", "B45"}.isdisjoint(kinds)
 
 
-def test_related_concepts_with_an_equal_name_come_first(
-    kb: KnowledgeBase, encoded: list[int]
-) -> None:
+def test_related_concepts_with_an_equal_name_come_first(kb, encoded):
     check_all(kb)
     names: dict[str, list[str]] = {"B03": ["S1"], "S1": ["B03"]}
     for cui, others in names.items():
@@ -144,7 +140,7 @@ def test_related_concepts_with_an_equal_name_come_first(
     assert encoded == []
 
 
-def test_related_invalid_concept_or_k_is_an_error(kb: KnowledgeBase) -> None:
+def test_related_invalid_concept_or_k_is_an_error(kb):
     with pytest.raises(SapbertError, match="E336.*'gone'"):
         kb.related("gone")
     for k in (0, 1001, True):

@@ -7,7 +7,6 @@ import random
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
 from spacy_sapbert.kb.folder.layout import FILE
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
-from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
     list_history,
@@ -68,7 +66,7 @@ def many_concepts() -> list[Concept]:
 
 
 @pytest.fixture(scope="module")
-def documents(many_concepts: list[Concept]) -> list[GoldDocument]:
+def documents(many_concepts) -> list[GoldDocument]:
     """Forty documents, which write names misspelt and after other syllables."""
     chance = random.Random(4)
 
@@ -86,21 +84,12 @@ def documents(many_concepts: list[Concept]) -> list[GoldDocument]:
 
 
 @pytest.fixture(scope="module")
-def plain_kb(
-    make_kb: Callable[..., Path],
-    many_concepts: list[Concept],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def plain_kb(make_kb, many_concepts, tmp_path_factory) -> Path:
     return make_kb(tmp_path_factory.mktemp("plain"), many_concepts, backend="exact")
 
 
 @pytest.fixture(scope="module")
-def taught_kb(
-    plain_kb: Path,
-    documents: list[GoldDocument],
-    few_trees: None,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def taught_kb(plain_kb, documents, few_trees, tmp_path_factory) -> Path:
     """The knowledge base after these documents; not to be changed."""
     folder = tmp_path_factory.mktemp("taught") / "kb"
     teach_documents(load_kb(plain_kb), documents[:30], output=folder)
@@ -118,8 +107,8 @@ def count_right(kb: KnowledgeBase, documents: list[GoldDocument]) -> int:
 
 
 def test_teach_learns_an_order_that_is_right_for_other_documents(
-    plain_kb: Path, taught_kb: Path, documents: list[GoldDocument]
-) -> None:
+    plain_kb, taught_kb, documents
+):
     before = count_right(load_kb(plain_kb), documents[30:])
     taught = load_kb(taught_kb)
     after = count_right(taught, documents[30:])
@@ -135,9 +124,7 @@ def test_teach_learns_an_order_that_is_right_for_other_documents(
     assert taught.link(["xyz"], threshold=-1)[0].cui is not None
 
 
-def test_teach_report_is_that_of_cross_validation(
-    plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
-) -> None:
+def test_teach_report_is_that_of_cross_validation(plain_kb, documents, tmp_path):
     kb = load_kb(plain_kb)
     new, report = teach_documents(kb, documents, output=tmp_path / "kb")
     assert (report.changed, report.examples) == (True, 200)
@@ -154,7 +141,7 @@ def test_teach_report_is_that_of_cross_validation(
     assert not (tmp_path / "own").exists()
 
 
-def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb: Path) -> None:
+def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb):
     kb = load_kb(own_kb)
     assert kb.link(["MI"])[0].candidates[0]["cui"] == "C0000001"
     meant = [make_document(("MI", "C0000002"), ("fever", "C0000004")) for _ in range(2)]
@@ -169,7 +156,7 @@ def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb: Path) -> 
     assert report.counts.mentions == 4
 
 
-def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb: Path) -> None:
+def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb):
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["Ward fever"])])
     kb = remove_concepts(kb, ["C0000005"], alias="DM")
     document = make_document(("sugar illness", "C0000005"), ("hot ward", "L1"))
@@ -187,9 +174,7 @@ def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb: Path) -> None:
     assert kb.manifest.taught is None
 
 
-def test_teach_lists_contradictions_and_what_became_wrong(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_teach_lists_contradictions_and_what_became_wrong(own_kb, tmp_path):
     rows = [("funny turn", "C0000004")] * 3 + [("funny turn", "C0000005")]
     rows += [("fever", "C0000005")] * 9 + [("fever", "C0000004")]
     rows += [("rash", "C0000004")] * 8
@@ -231,11 +216,8 @@ def learned_files(kb: KnowledgeBase) -> dict[str, str]:
 
 
 def test_teach_again_or_in_parts_is_teaching_once(
-    plain_kb: Path,
-    taught_kb: Path,
-    documents: list[GoldDocument],
-    tmp_path: Path,
-) -> None:
+    plain_kb, taught_kb, documents, tmp_path
+):
     once = load_kb(taught_kb)
     kb = load_kb(plain_kb)
     for part in (documents[15:30], documents[:15], documents[:30]):
@@ -259,8 +241,8 @@ def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
 
 
 def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
-    own_kb: Path, calibration: Calibration, tmp_path: Path
-) -> None:
+    own_kb, calibration, tmp_path
+):
     private = own_kb / "v1" / "encoder" / "vocab.txt"
     private.chmod(0o600)
     documents = [make_document(("hot", "C0000004"))]
@@ -288,9 +270,7 @@ def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
     assert load_kb(new.folder).link(["hot"])[0].cui == "C0000004"
 
 
-def test_teach_a_corrected_document_replaces_what_it_taught_before(
-    own_kb: Path,
-) -> None:
+def test_teach_a_corrected_document_replaces_what_it_taught_before(own_kb):
     def write(cui: str, source: str) -> list[GoldDocument]:
         texts = (f"note {number} has a funny turn" for number in range(30))
         mention = annotated_mention("funny turn", [[cui]])
@@ -311,9 +291,7 @@ def test_teach_a_corrected_document_replaces_what_it_taught_before(
     assert read_counts(kb, ["funny turn"]) == [{}]
 
 
-def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(own_kb, tmp_path):
     notes = {f"n{n} is like nothing else": f"C000000{1 + n % 8}" for n in range(40)}
     anna = [make_document((text, cui)) for text, cui in notes.items()]
     ben = [
@@ -331,7 +309,7 @@ def test_teach_two_annotators_of_a_note_both_count_and_are_not_unseen(
     assert read_counts(kb, ["n1 is like nothing else"]) == [{"C0000002": 2}]
 
 
-def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
+def test_teach_counts_what_it_cannot_learn(own_kb):
     document = annotated_document(
         "a",
         "",
@@ -357,7 +335,7 @@ def test_teach_counts_what_it_cannot_learn(own_kb: Path) -> None:
     ]
 
 
-def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
+def test_teach_ids_of_another_vocabulary_are_an_error(own_kb):
     before = list_states(own_kb)
     with pytest.raises(SapbertError, match=r"E362.*'MESH:1'"):
         teach_documents(load_kb(own_kb), [make_document(("fever", "MESH:1"))])
@@ -369,7 +347,7 @@ def test_teach_ids_of_another_vocabulary_are_an_error(own_kb: Path) -> None:
     assert list_states(own_kb) == before
 
 
-def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
+def test_teach_docs_uses_long_forms_and_nil(own_kb):
     nlp = spacy.blank("en")
     doc = nlp("Acute heart pain (AHP) came back. AHP and ward.")
     doc.ents = [
@@ -386,8 +364,8 @@ def test_teach_docs_uses_long_forms_and_nil(own_kb: Path) -> None:
 
 
 def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
-    plain_kb: Path, documents: list[GoldDocument], tmp_path: Path
-) -> None:
+    plain_kb, documents, tmp_path
+):
     from spacy.training import Example
 
     nlp = spacy.blank("en")
@@ -415,9 +393,7 @@ def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
     assert other.kb.ranker == linker.kb.ranker
 
 
-def test_teach_command_reads_links_that_were_corrected(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_teach_command_reads_links_that_were_corrected(own_kb, tmp_path):
     path = tmp_path / "reviewed.csv"
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
@@ -440,7 +416,7 @@ def test_teach_command_reads_links_that_were_corrected(
     assert load_kb(own_kb).manifest.taught is None
 
 
-def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb: Path) -> None:
+def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb):
     before = load_kb(own_kb)
     names = make_document(("fever", "C0000004"), ("aspirin", "C0000006"))
     _, report = teach_documents(before, [names])
@@ -449,8 +425,8 @@ def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb: Path) -> None
 
 
 def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
-    taught_kb: Path, annotated_file: Path, tmp_path: Path
-) -> None:
+    taught_kb, annotated_file, tmp_path
+):
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
     for arguments in (
         ("kb", "set", kb, "threshold=0.5"),
@@ -460,9 +436,7 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
         assert "E364" in result.output
 
 
-def test_teaching_page_commands_run_on_the_sample(
-    demo_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_teaching_page_commands_run_on_the_sample(demo_folder, monkeypatch):
     monkeypatch.chdir(demo_folder)
     page = (ROOT / "docs" / "teaching.md").read_text("utf8")
     (block,) = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
@@ -476,9 +450,7 @@ def test_teaching_page_commands_run_on_the_sample(
     assert "Diuretics" in outputs[2]
 
 
-def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tmp_path):
     # Each of these words is in one document, so that no other fold has it.
     documents = [
         make_document(("feverish hotness", "C0000004")),
@@ -504,9 +476,7 @@ def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(
     "change",
     [{"taught": {"trees": ["unheard_of>0: 0 1"]}}, {"chance": {"margin": 1e300}}],
 )
-def test_load_kb_with_a_crafted_order_is_an_error(
-    taught_kb: Path, change: dict[str, Any], tmp_path: Path
-) -> None:
+def test_load_kb_with_a_crafted_order_is_an_error(taught_kb, change, tmp_path):
     kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
     path = kb / read_current(kb) / FILE
     data = json.loads(path.read_text("utf8"))

@@ -2,8 +2,6 @@
 
 import random
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,12 +23,12 @@ UNRELATED = [
 
 
 @pytest.fixture(scope="module")
-def built(thousand_names_kb: Path) -> KnowledgeBase:
+def built(thousand_names_kb) -> KnowledgeBase:
     return load_kb(thousand_names_kb)
 
 
 @pytest.fixture(scope="module")
-def kb(thousand_names_kb: Path, tmp_path_factory: Any) -> KnowledgeBase:
+def kb(thousand_names_kb, tmp_path_factory) -> KnowledgeBase:
     """The same with concepts that are far from all mentions by cosine and letters."""
     folder = tmp_path_factory.mktemp("edited") / "kb"
     shutil.copytree(thousand_names_kb, folder)
@@ -70,15 +68,15 @@ def keep_first(links: list[Linked], number: int = 1) -> list[Linked]:
     return [linked._replace(candidates=linked.candidates[:number]) for linked in links]
 
 
-def test_fixture_has_1000_names_and_an_order(built: KnowledgeBase) -> None:
+def test_fixture_has_1000_names_and_an_order(built):
     names = [alias for concept in built.concepts() for alias in concept.aliases]
     assert 900 < len(names) < 1100
     assert built.manifest.order is not None
 
 
 def test_mention_that_narrows_a_name_may_mean_it_if_that_is_sure(
-    thousand_names_kb: Path, tmp_path: Path
-) -> None:
+    thousand_names_kb, tmp_path
+):
     shutil.copytree(thousand_names_kb, tmp_path / "kb")
     names = ["Borlun", "acute borlun", "borlun of the left ear"]
     kb = add_concepts(load_kb(tmp_path / "kb"), [Concept("N1", names)])
@@ -104,9 +102,7 @@ def test_mention_that_narrows_a_name_may_mean_it_if_that_is_sure(
         {"allow": ["CAN-lung", "TUM-heart"]},
     ],
 )
-def test_mention_of_an_excluded_concept_is_filtered(
-    kb: KnowledgeBase, filter: dict[str, Any]
-) -> None:
+def test_mention_of_an_excluded_concept_is_filtered(kb, filter):
     mentions = ["heart cancer", "Heart Cancers", "(cancer of the heart)"]
     mentions.append("cancer, heart")
     for threshold in (None, 0, -1):
@@ -115,9 +111,7 @@ def test_mention_of_an_excluded_concept_is_filtered(
     assert {linked.cui for linked in kb.link(mentions)} == {"CAN-heart"}
 
 
-def test_mention_that_a_left_concept_also_has_is_linked_to_it(
-    kb: KnowledgeBase,
-) -> None:
+def test_mention_that_a_left_concept_also_has_is_linked_to_it(kb):
     """The acute inflammations of the lung and of the liver have one abbreviation."""
     for concept in ("INF-lung-acute", "INF-liver-acute"):
         (linked,) = kb.link(["ALI"], filter={"deny": [concept]})
@@ -135,7 +129,7 @@ def test_mention_that_a_left_concept_also_has_is_linked_to_it(
 
 
 @pytest.fixture
-def own(thousand_names_kb: Path, tmp_path: Path) -> KnowledgeBase:
+def own(thousand_names_kb, tmp_path) -> KnowledgeBase:
     return load_kb(shutil.copytree(thousand_names_kb, tmp_path / "kb"))
 
 
@@ -144,7 +138,7 @@ def scores(kb: KnowledgeBase, mentions: list[str]) -> list[float]:
     return [linked.candidates[0]["score"] for linked in links]
 
 
-def test_names_of_a_removed_concept_are_no_names(own: KnowledgeBase) -> None:
+def test_names_of_a_removed_concept_are_no_names(own):
     mentions = ["skin cancer", "Skin cancers", "cancer of the skin", "Hautkrebs"]
     assert scores(own, mentions) == [1.0] * 4
     kb = remove_concepts(own, ["CAN-skin"])
@@ -162,25 +156,21 @@ def test_names_of_a_removed_concept_are_no_names(own: KnowledgeBase) -> None:
 
 
 @pytest.fixture(scope="module")
-def english(
-    make_kb: Callable[..., Path], built: KnowledgeBase, tmp_path_factory: Any
-) -> KnowledgeBase:
+def english(make_kb, built, tmp_path_factory) -> KnowledgeBase:
     """A knowledge base of the English names alone."""
     folder = tmp_path_factory.mktemp("english")
     concepts = make_concepts(["ENG"])
     return load_kb(make_kb(folder, concepts, backend="exact"))
 
 
-def test_order_of_english_names_does_not_depend_on_other_languages(
-    built: KnowledgeBase, english: KnowledgeBase
-) -> None:
+def test_order_of_english_names_does_not_depend_on_other_languages(built, english):
     assert built.manifest.order == english.manifest.order
 
 
 @pytest.mark.parametrize("types", [[], ["T047", "T191"]])
 def test_english_mentions_get_the_same_with_and_without_other_languages(
-    built: KnowledgeBase, english: KnowledgeBase, types: list[str]
-) -> None:
+    built, english, types
+):
     filter = Filter(types=types, document_language="en")
     mentions = list_mentions()
     both = built.link(mentions, filter=filter)
@@ -192,8 +182,8 @@ def test_english_mentions_get_the_same_with_and_without_other_languages(
 
 @pytest.mark.parametrize(("threshold", "lang"), [(None, "en"), (-1.0, "")])
 def test_a_concept_that_is_lacking_is_never_another_one_of_its_family(
-    kb: KnowledgeBase, threshold: float | None, lang: str
-) -> None:
+    kb, threshold, lang
+):
     filter = Filter(document_language=lang)
     links = kb.link([*LACKING], filter=filter, threshold=threshold)
     for linked, (mention, family) in zip(links, LACKING.items(), strict=True):
@@ -203,9 +193,7 @@ def test_a_concept_that_is_lacking_is_never_another_one_of_its_family(
 # One answer
 
 
-def test_answer_does_not_depend_on_unrelated_edits(
-    built: KnowledgeBase, kb: KnowledgeBase
-) -> None:
+def test_answer_does_not_depend_on_unrelated_edits(built, kb):
     mentions = list_mentions()
     for filter in (ENGLISH, Filter()):
         before, after = (one.link(mentions, filter=filter) for one in (built, kb))

@@ -30,7 +30,7 @@ def make_candidates(features: dict[str, np.ndarray], right: np.ndarray) -> Candi
     )
 
 
-def test_scores_by_hand() -> None:
+def test_scores_by_hand():
     trees = Trees(trees=["cosine>0.5 slip>0: 1 2 3 4", "slip>0 slip>1: 0 0 10 20"])
     features = {
         "cosine": np.array([0.5, 0.6, 0.5, 0.6]),
@@ -54,9 +54,7 @@ def test_scores_by_hand() -> None:
         )
     )
 )
-def test_a_tree_is_read_as_it_was_written(
-    parts: tuple[list[tuple[str, float]], list[float]],
-) -> None:
+def test_a_tree_is_read_as_it_was_written(parts):
     questions, values = parts
     tree = Tree(tuple(Question(*each) for each in questions), tuple(values))
     read = read_tree(str(tree))
@@ -77,12 +75,12 @@ def test_a_tree_is_read_as_it_was_written(
         ["cosine>0: 1 2"] * 1_001,
     ],
 )
-def test_trees_that_cannot_be_read_are_refused(trees: list[str]) -> None:
+def test_trees_that_cannot_be_read_are_refused(trees):
     with pytest.raises(ValidationError):
         Trees(trees=trees)
 
 
-def test_edges_lie_between_values() -> None:
+def test_edges_lie_between_values():
     assert find_edges(np.array([3.0, 1.0, 1.0, 2.0])).tolist() == [1.5, 2.5]
     assert find_edges(np.ones(5)).tolist() == []
     many = find_edges(np.arange(1_000.0))
@@ -90,7 +88,7 @@ def test_edges_lie_between_values() -> None:
     assert np.diff(many).max() < 20
 
 
-def test_lambdas_by_hand() -> None:
+def test_lambdas_by_hand():
     candidates = make_candidates({}, np.array([0, 1]))._replace(
         counts=np.array([1.0, 3.0])
     )
@@ -107,7 +105,7 @@ def test_lambdas_by_hand() -> None:
         assert curves[first : first + 2] == pytest.approx(expected)
 
 
-def test_the_first_question_equals_that_of_scikit_learn() -> None:
+def test_the_first_question_equals_that_of_scikit_learn():
     tree_of = pytest.importorskip("sklearn.tree").DecisionTreeRegressor
     random = np.random.default_rng(0)
     values = random.integers(0, 50, (3, 2_000)).astype(float)
@@ -132,7 +130,7 @@ def test_the_first_question_equals_that_of_scikit_learn() -> None:
     assert leaves.tolist() == (np.array([8, 4, 2, 1]) @ np.array(answers)).tolist()
 
 
-def test_trees_learn_what_no_sum_of_features_says() -> None:
+def test_trees_learn_what_no_sum_of_features_says():
     random = np.random.default_rng(0)
     first, second = random.normal(size=(2, 800))
     equal = (first > 0) == (second > 0)
@@ -154,7 +152,7 @@ def test_trees_learn_what_no_sum_of_features_says() -> None:
     assert (answers == right).mean() > 0.97
 
 
-def test_a_ranker_with_trees_asks_for_the_order_of_names() -> None:
+def test_a_ranker_with_trees_asks_for_the_order_of_names():
     cosine = Weights(mean={}, scale={}, weight={}, temperature=10.0)
     trees = Trees(trees=[f"{BEHIND_FIRST}>-1.5: 0 3", "ngrams>0.5: 0 1"])
     ranker = Ranker(known=cosine, taught=trees)
@@ -183,7 +181,7 @@ def test_a_ranker_with_trees_asks_for_the_order_of_names() -> None:
         Ranker(taught=Trees(trees=["unheard_of>0: 0 1"]))
 
 
-def test_the_shipped_order_sees_how_names_are_alike_and_no_annotation() -> None:
+def test_the_shipped_order_sees_how_names_are_alike_and_no_annotation():
     trees = load_general()
     assert len(trees.trees) == 200
     assert {*trees.names} <= {*OF_NAMES, BEHIND_FIRST}

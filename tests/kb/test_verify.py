@@ -1,9 +1,7 @@
 """Whether an id is the right one for a text: ids, names, vetoes, labels, contexts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,12 +18,12 @@ EACH = 40  # pairs of each kind
 
 
 @pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
+def kb(sample_kb) -> KnowledgeBase:
     return load_kb(sample_kb)
 
 
 @pytest.fixture(scope="module")
-def many(thousand_names_kb: Path) -> KnowledgeBase:
+def many(thousand_names_kb) -> KnowledgeBase:
     return load_kb(thousand_names_kb)
 
 
@@ -45,16 +43,14 @@ def many(thousand_names_kb: Path) -> KnowledgeBase:
         ("MI", "C0000001", "unsure", "C0000001"),  # of two concepts
     ],
 )
-def test_verdict(
-    kb: KnowledgeBase, text: str, id: str, verdict: str, cui: str | None
-) -> None:
+def test_verdict(kb, text, id, verdict, cui):
     (found,) = kb.verify([text], [id])
     assert (found.verdict, found.cui) == (verdict, cui)
     assert found.verdict in VERDICTS
     assert found.why.endswith(".")
 
 
-def test_relation_and_better_concept(kb: KnowledgeBase) -> None:
+def test_relation_and_better_concept(kb):
     parent, child, other = kb.verify(
         ["Heart attack", "Heart disease", "Pyrexia"],
         ["C0000003", "C0000001", "C0000005"],
@@ -73,13 +69,13 @@ def test_relation_and_better_concept(kb: KnowledgeBase) -> None:
         ("I2.1", "I21"),
     ],
 )
-def test_id_that_may_be_meant(kb: KnowledgeBase, id: str, meant: str) -> None:
+def test_id_that_may_be_meant(kb, id, meant):
     (found,) = kb.verify(["Heart attack"], [id])
     assert found.verdict == "unknown"
     assert found.meant[0] == meant
 
 
-def test_snomed_ids_and_dots(make_kb: Callable[..., Path], tmp_path: Path) -> None:
+def test_snomed_ids_and_dots(make_kb, tmp_path):
     concepts = [
         Concept("22298006", ["Myocardial infarction"]),
         Concept("73211009", ["Diabetes mellitus"], codes={"ICD10CM": ["E11.9"]},
@@ -113,7 +109,7 @@ def list_pairs(kind: str, count: int) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def opposed(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+def opposed(make_kb, tmp_path_factory) -> KnowledgeBase:
     """Names of which another one excludes each; every other of those is missing."""
     concepts = [
         Concept(cui + end, [name])
@@ -126,9 +122,7 @@ def opposed(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBas
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_excludes_a_concept_is_never_right(
-    opposed: KnowledgeBase, kind: str
-) -> None:
+def test_what_excludes_a_concept_is_never_right(opposed, kind):
     pairs = [(second, cui) for _, second, cui in list_pairs(kind, EACH // 2)]
     pairs += [(f"{text} today", cui) for text, cui in pairs]
     verdicts = opposed.verify([t for t, _ in pairs], [cui for _, cui in pairs])
@@ -146,13 +140,11 @@ def test_what_excludes_a_concept_is_never_right(
         ("CHF", "congestive heart failure, left", False),
     ],
 )
-def test_an_abbreviation_is_spelled_by_the_words_of_a_name(
-    text: str, name: str, spelled: bool
-) -> None:
+def test_an_abbreviation_is_spelled_by_the_words_of_a_name(text, name, spelled):
     assert is_spelled(text, name) is spelled
 
 
-def test_a_verdict_does_not_depend_on_the_batch(many: KnowledgeBase) -> None:
+def test_a_verdict_does_not_depend_on_the_batch(many):
     names = [*islice(many.store.preferred_names(EACH), 30)]
     texts = [f"{name} today" for _, name in names]
     ids = [cui for cui, _ in reversed(names)]
@@ -161,7 +153,7 @@ def test_a_verdict_does_not_depend_on_the_batch(many: KnowledgeBase) -> None:
     assert together == alone
 
 
-def test_label_is_compared_with_id_and_text(kb: KnowledgeBase) -> None:
+def test_label_is_compared_with_id_and_text(kb):
     texts = ["Heart attack", "Heart attack", "Fever", "Fever"]
     ids = ["C0000001"] * 4
     labels = ["Myocardial infarction", "Fever", "Myocardial infarction", ""]
@@ -176,7 +168,7 @@ def test_label_is_compared_with_id_and_text(kb: KnowledgeBase) -> None:
     ]
 
 
-def test_context_explains_an_abbreviation(kb: KnowledgeBase) -> None:
+def test_context_explains_an_abbreviation(kb):
     context = "Heart disease (HD) is common."
     alone, explained = (
         kb.verify(["HD"], ["C0000003"], contexts=given)[0]
@@ -188,7 +180,7 @@ def test_context_explains_an_abbreviation(kb: KnowledgeBase) -> None:
     assert alone.probability < explained.probability
 
 
-def test_taught_mentions_count(own_kb: Path) -> None:
+def test_taught_mentions_count(own_kb):
     mention = annotated_mention("MI", [["C0000002"]])
     documents = [annotated_document(f"{n}.txt", "MI", [mention]) for n in range(3)]
     kb = load_kb(own_kb)
@@ -200,6 +192,6 @@ def test_taught_mentions_count(own_kb: Path) -> None:
     assert after[1].probability < before[1].probability
 
 
-def test_lists_of_other_lengths_are_an_error(kb: KnowledgeBase) -> None:
+def test_lists_of_other_lengths_are_an_error(kb):
     with pytest.raises(SapbertError, match="E359"):
         kb.verify(["fever", "pain"], ["C0000001"])

@@ -27,7 +27,6 @@ from spacy_sapbert.kb.folder.publication import (
     remove_versions,
     save_copy,
 )
-from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
@@ -50,12 +49,12 @@ MENTIONS = ["fever", "diabetis", "heart atack", "ward 1"]
 
 
 @pytest.fixture
-def kb(own_kb: Path) -> KnowledgeBase:
+def kb(own_kb) -> KnowledgeBase:
     return add_concepts(load_kb(own_kb), LOCAL)
 
 
 @pytest.fixture
-def other_kb(make_kb: Callable[..., Path], tmp_path: Path) -> Path:
+def other_kb(make_kb, tmp_path) -> Path:
     (tmp_path / "other").mkdir()
     return make_kb(tmp_path / "other", OTHER)
 
@@ -69,9 +68,7 @@ def in_new_thread(function: Callable[[], Any]) -> Any:
         return threads.submit(function).result()
 
 
-def test_edits_publish_versions_and_change_no_older_one(
-    own_kb: Path, contents: Callable[[Path], dict[Path, bytes]]
-) -> None:
+def test_edits_publish_versions_and_change_no_older_one(own_kb, contents):
     kb = load_kb(own_kb)
     seen: dict[Path, bytes] = {}
     for number in (2, 3, 4):
@@ -88,9 +85,7 @@ def test_edits_publish_versions_and_change_no_older_one(
     assert {path.parts[1] for path in own} == {"meta.json", "overlay"}
 
 
-def test_link_while_versions_are_published_uses_the_opened_one(
-    own_kb: Path, other_kb: Path
-) -> None:
+def test_link_while_versions_are_published_uses_the_opened_one(own_kb, other_kb):
     kb = add(load_kb(own_kb), "ward 0")
     before = kb.link(MENTIONS)
     unused = load_kb(own_kb)  # which loads encoder and index later
@@ -105,7 +100,7 @@ def test_link_while_versions_are_published_uses_the_opened_one(
     assert load_kb(own_kb).link(["fever"])[0].cui == "C9"
 
 
-def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -> None:
+def test_newest_returns_the_version_that_is_used(own_kb, other_kb):
     kb = load_kb(own_kb)
     kb.link(["fever"])
     assert kb.newest() is kb
@@ -123,8 +118,8 @@ def test_newest_returns_the_version_that_is_used(own_kb: Path, other_kb: Path) -
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_folder_that_was_replaced_as_a_whole_is_an_error(
-    own_kb: Path, other_encoder_kb: Path, new_process: Any
-) -> None:
+    own_kb, other_encoder_kb, new_process
+):
     """Parts that are loaded later would be those of another knowledge base."""
     code = (
         "import os, shutil, sys\n"
@@ -150,8 +145,8 @@ def test_folder_that_was_replaced_as_a_whole_is_an_error(
 
 
 def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
-    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    own_kb, tmp_path, monkeypatch
+):
     shutil.copytree(own_kb, tmp_path / "models" / "kb")
     monkeypatch.chdir(tmp_path / "models")
     config = EncoderConfig("torch", 8, "bf16")
@@ -169,7 +164,7 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     assert kb.newest().concept("Award 1") is not None
 
 
-def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> None:
+def test_link_in_threads_while_new_versions_are_written(kb):
     done = threading.Event()
     versions = [kb]
 
@@ -194,7 +189,7 @@ def test_link_in_threads_while_new_versions_are_written(kb: KnowledgeBase) -> No
         list(working)
 
 
-def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb: Path) -> None:
+def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb):
     kb = load_kb(own_kb)
     add(load_kb(own_kb), "ward 1")
     mention = annotated_mention("bad heart", [["C0000003"]])
@@ -222,9 +217,7 @@ def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb: Path) -> 
     assert "Award 1" in load_kb(own_kb)
 
 
-def test_edit_in_an_unlockable_folder_warns_and_works(
-    own_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edit_in_an_unlockable_folder_warns_and_works(own_kb, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -235,7 +228,7 @@ def test_edit_in_an_unlockable_folder_warns_and_works(
     assert "Award 1" in load_kb(own_kb)
 
 
-def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
+def test_kb_use_goes_back_and_forth(own_kb):
     kb = load_kb(own_kb)
     edited = add(kb, "ward 1")
     for name, digest in (("v1", kb.manifest.digest), ("v2", edited.manifest.digest)):
@@ -249,9 +242,7 @@ def test_kb_use_goes_back_and_forth(own_kb: Path) -> None:
         go_back(own_kb, "v7")
 
 
-def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(
-    own_kb: Path,
-) -> None:
+def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(own_kb):
     kb = load_kb(own_kb)
     for number in range(4):
         kb = add(kb, f"ward {number}")
@@ -264,7 +255,7 @@ def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(
     assert load_kb(own_kb).link(["ward 3"])[0].cui == "Award 3"
 
 
-def test_kb_versions_lists_what_each_has(own_kb: Path) -> None:
+def test_kb_versions_lists_what_each_has(own_kb):
     kb = load_kb(own_kb)
     remove_concepts(add(kb, "ward 1"), ["C0000005"])
     change_kb(own_kb, index={"ef": 77}, threshold=0.5)
@@ -278,9 +269,7 @@ def test_kb_versions_lists_what_each_has(own_kb: Path) -> None:
     assert "v5 *" in invoke("kb", "versions", own_kb, code=0).output
 
 
-def test_save_copy_copies_only_listed_files_of_its_version(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_save_copy_copies_only_listed_files_of_its_version(own_kb, tmp_path):
     (own_kb / "notes.txt").write_text("about a patient", "utf8")
     kb = add(load_kb(own_kb), "ward 1")
     add(kb, "ward 2")
@@ -298,7 +287,7 @@ def test_save_copy_copies_only_listed_files_of_its_version(
     assert copy.link(MENTIONS) == kb.link(MENTIONS)
 
 
-def test_save_copy_in_place_uses_the_opened_version(own_kb: Path) -> None:
+def test_save_copy_in_place_uses_the_opened_version(own_kb):
     kb = load_kb(own_kb)
     newer = add(load_kb(own_kb), "ward 1")
     save_copy(kb, own_kb)
@@ -318,7 +307,7 @@ def test_save_copy_in_place_uses_the_opened_version(own_kb: Path) -> None:
         save_copy(kb, own_kb)
 
 
-def test_load_kb_follows_symbolic_links(own_kb: Path, tmp_path: Path) -> None:
+def test_load_kb_follows_symbolic_links(own_kb, tmp_path):
     """A folder in the cache of a hub has links to its files."""
     snapshot = tmp_path / "snapshot"
     for number, path in enumerate(sorted(own_kb.rglob("*"))):
@@ -335,7 +324,7 @@ def test_load_kb_follows_symbolic_links(own_kb: Path, tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "copy").rglob("*") if p.is_symlink()]
 
 
-def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
+def test_load_kb_with_another_digest_is_an_error(own_kb):
     kb = load_kb(own_kb)
     digest = kb.manifest.digest
     assert load_kb(own_kb, digest=digest).manifest.digest == digest
@@ -345,9 +334,7 @@ def test_load_kb_with_another_digest_is_an_error(own_kb: Path) -> None:
     assert load_kb(own_kb, digest=changed.manifest.digest)
 
 
-def test_load_kb_of_a_version_or_without_current_says_what_to_do(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_load_kb_of_a_version_or_without_current_says_what_to_do(own_kb, tmp_path):
     with pytest.raises(SapbertError, match=f"E303.*of {re.escape(str(own_kb))}"):
         load_kb(own_kb / "v1")
     pipeline = tmp_path / "pipeline"
@@ -368,11 +355,8 @@ Contents = Callable[[Path], dict[Path, bytes]]
 
 
 def test_write_calibration_publishes_a_version_with_another_meta_json(
-    own_kb: Path,
-    calibration: Calibration,
-    contents: Contents,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    own_kb, calibration, contents, monkeypatch
+):
     before, version = contents(own_kb), read_version(own_kb)
     meta = version.manifest
     assert write_calibration(version, calibration) == read_version(own_kb).manifest
@@ -392,12 +376,7 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
 
 
 @pytest.fixture
-def large_kb(
-    concepts_file: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
+def large_kb(concepts_file, tiny_encoder, tmp_path, monkeypatch) -> Path:
     """A knowledge base whose vectors count as large, and a cache of its own."""
     monkeypatch.setattr(versions, "LARGE", 100)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -424,9 +403,7 @@ def opens(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ["index.i16", "encoder/model.safetensors"])
-def test_load_kb_reads_large_numbers_once(
-    large_kb: Path, tmp_path: Path, name: str
-) -> None:
+def test_load_kb_reads_large_numbers_once(large_kb, tmp_path, name):
     path = large_kb / "v1" / name
     damage(path)
     assert opens(large_kb)  # the build has read them
@@ -436,9 +413,7 @@ def test_load_kb_reads_large_numbers_once(
     assert not opens(large_kb)
 
 
-def test_load_kb_reads_vectors_of_an_unknown_machine(
-    large_kb: Path, tmp_path: Path
-) -> None:
+def test_load_kb_reads_vectors_of_an_unknown_machine(large_kb, tmp_path):
     cache = tmp_path / "cache"
     shutil.rmtree(cache)
     assert opens(large_kb)

@@ -1,9 +1,8 @@
 """The words of concepts, held against numbers computed by hand."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module")
-def kb(make_kb: Callable[..., Path], tmp_path_factory: Any) -> KnowledgeBase:
+def kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     return load_kb(make_kb(tmp_path_factory.mktemp("words"), CONCEPTS))
 
 
@@ -55,7 +54,7 @@ def find_excluded(kb: KnowledgeBase, text: str, *, english: bool = True) -> set[
     return {cui for cui, out in zip(cuis, compared.excluded, strict=True) if out}
 
 
-def test_weights_are_the_rarity_of_words_by_hand(kb: KnowledgeBase) -> None:
+def test_weights_are_the_rarity_of_words_by_hand(kb):
     table = kb.parts.words
     # 10 names may be English: all but "tipo 2", "fiebre aguda" and "acute".
     assert table.totals == [10, 13]
@@ -74,7 +73,7 @@ def test_weights_are_the_rarity_of_words_by_hand(kb: KnowledgeBase) -> None:
     )
 
 
-def test_real_words_are_those_of_names_and_of_the_encoder(kb: KnowledgeBase) -> None:
+def test_real_words_are_those_of_names_and_of_the_encoder(kb):
     words = compare(kb, "velmor diabetes xyzzy 77 fiebre")
     assert [*words.words][:3] == ["velmor", "diabete", "xyzzy"]
     # "diabetes" is a token of the encoder; a numeral always counts.
@@ -82,9 +81,7 @@ def test_real_words_are_those_of_names_and_of_the_encoder(kb: KnowledgeBase) -> 
     assert compare(kb, "fiebre", english=False).real.tolist() == [True]
 
 
-def test_words_of_names_in_other_languages_do_not_count_in_english(
-    kb: KnowledgeBase,
-) -> None:
+def test_words_of_names_in_other_languages_do_not_count_in_english(kb):
     for english, covered in ((True, [False, False]), (False, [True, True])):
         compared = compare(kb, "fiebre acute", ["C3"], english=english)
         assert compared.covered.tolist() == [covered]
@@ -117,15 +114,11 @@ def test_words_of_names_in_other_languages_do_not_count_in_english(
         ("nontypical rash", {"C6"}),
     ],
 )
-def test_excluded_concepts_by_hand(
-    kb: KnowledgeBase, mention: str, expected: set[str]
-) -> None:
+def test_excluded_concepts_by_hand(kb, mention, expected):
     assert find_excluded(kb, mention) == expected
 
 
-def test_mention_says_more_than_a_name_that_counts(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_mention_says_more_than_a_name_that_counts(make_kb, tmp_path):
     spanish = Concept("C1", ["dolor"], languages={"SPA": [0]})
     concepts = [Concept("C0", ["Neoplasm", "benign neoplasm"]), spanish]
     kb = load_kb(make_kb(tmp_path, concepts))
@@ -151,7 +144,7 @@ def test_mention_says_more_than_a_name_that_counts(
         assert found.tolist() == [expected], (text, language, without)
 
 
-def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
+def test_names_that_are_left_out_do_not_count(kb):
     store = kb.store
     (concept,) = store.numbers_of_cuis(["C2"]).values()
     rows = {alias: row for alias, _, row in store.names_of_concept(concept)}
@@ -168,9 +161,7 @@ def test_names_that_are_left_out_do_not_count(kb: KnowledgeBase) -> None:
             assert shared.covered.tolist() == [[acute, zinc]]
 
 
-def test_words_of_edits_are_read_from_their_names(
-    make_kb: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_words_of_edits_are_read_from_their_names(make_kb, tmp_path):
     kb = load_kb(make_kb(tmp_path, CONCEPTS))
     kb = add_concepts(kb, [Concept("X1", ["Velmor type 5"]), Concept("C0", ["Zorb"])])
     assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "X1"}
@@ -190,7 +181,7 @@ def test_words_of_edits_are_read_from_their_names(
         (["\u0120heart", "ache", "!"], {"heart"}),
     ],
 )
-def test_real_words_of_tokenizers(tokens: list[str], expected: set[str]) -> None:
+def test_real_words_of_tokenizers(tokens, expected):
     assert {*list_real_words(tokens)} == expected
 
 
@@ -202,9 +193,7 @@ def list_paths(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_load_words_damaged_file_is_an_error(
-    kb: KnowledgeBase, name: str, tmp_path: Path
-) -> None:
+def test_load_words_damaged_file_is_an_error(kb, name, tmp_path):
     build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
     path = list_paths(tmp_path)[name]
     content, array = path.read_bytes(), np.load(path)

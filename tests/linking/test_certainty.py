@@ -43,14 +43,12 @@ def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
         ("x", candidates(0.9, 0.81), "unsure"),
     ],
 )
-def test_judge_link_looks_at_ties_then_names_then_probabilities(
-    text: str, found: list[dict[str, Any]], expected: str
-) -> None:
+def test_judge_link_looks_at_ties_then_names_then_probabilities(text, found, expected):
     assert judge_link(text, "C0", found) == expected
     assert judge_link(text, None, found) == "none"
 
 
-def test_judge_link_of_a_mention_that_was_cut_needs_a_probability() -> None:
+def test_judge_link_of_a_mention_that_was_cut_needs_a_probability():
     assert judge_link("x", "C0", candidates(0.9), note="truncated") == "unsure"
     found = candidates(0.9, probability=0.9)
     assert judge_link("x", "C0", found, note="truncated") == "sure"
@@ -60,9 +58,7 @@ def test_judge_link_of_a_mention_that_was_cut_needs_a_probability() -> None:
     ("scores", "expected"),
     [((0.9, 0.8), "sure"), ((0.8, 0.9), "unsure"), ((None, 0.9), "unsure")],
 )
-def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(
-    scores: tuple[float, ...], expected: str
-) -> None:
+def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(scores, expected):
     found = candidates(*scores, probability=0.1)
     assert judge_link("x", "C0", found, proposed=True) == expected
 
@@ -72,7 +68,7 @@ class Logistic(NamedTuple):
     intercept: float
 
 
-def test_score_probability_is_the_logistic_of_the_score() -> None:
+def test_score_probability_is_the_logistic_of_the_score():
     logistic = Logistic(10.0, -7.0)
     assert score_probability(logistic, 0.7) == 0.5
     assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)

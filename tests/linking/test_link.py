@@ -2,9 +2,7 @@
 
 import shutil
 import warnings
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,16 +62,14 @@ REMOVED = ["C00", "C13"]
 
 
 @pytest.fixture(scope="module", params=["hnsw", "exact", "faiss"])
-def base(
-    request: Any, make_kb: Callable[..., Path], tmp_path_factory: Any
-) -> KnowledgeBase:
+def base(request, make_kb, tmp_path_factory) -> KnowledgeBase:
     folder = tmp_path_factory.mktemp("limits")
     options = {"backend": request.param, "order": "none"}
     return load_kb(make_kb(folder, make_concepts(), **options))
 
 
 @pytest.fixture(scope="module")
-def kb(base: KnowledgeBase, tmp_path_factory: Any) -> KnowledgeBase:
+def kb(base, tmp_path_factory) -> KnowledgeBase:
     """The same with concepts added and removed."""
     folder = tmp_path_factory.mktemp("layers") / "kb"
     kb = add_concepts(load_kb(shutil.copytree(base.folder, folder)), ADDED)
@@ -142,7 +138,7 @@ def check(
         assert candidate["types"] == sorted(concept.types)
 
 
-def test_search_finds_ties_of_base_and_overlay(kb: KnowledgeBase) -> None:
+def test_search_finds_ties_of_base_and_overlay(kb):
     bearers = sorted(c.cui for c in kb.concepts() if "fever" in c.aliases)
     assert "L1" in bearers
     found = kb.link(["fever"], k=1, tie_evidence=[])[0].candidates
@@ -155,9 +151,7 @@ def test_search_finds_ties_of_base_and_overlay(kb: KnowledgeBase) -> None:
     assert ranked[0].candidates[0]["cui"] == bearers[0]
 
 
-def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
-    kb: KnowledgeBase,
-) -> None:
+def test_link_note_is_below_threshold_if_the_filter_removes_nothing(kb):
     wanted: Any = {"deny": ["C01"]}
     for threshold, expected in (
         (None, ["filtered", None]),
@@ -188,8 +182,8 @@ def test_link_note_is_below_threshold_if_the_filter_removes_nothing(
     limits=st.sampled_from([(0, 8), (0, 4096), (5, 4096), (20_000, 4096)]),
 )
 def test_search_with_overlay_and_any_filter_equals_plain_search(
-    kb: KnowledgeBase, mention: str, k: int, limits: tuple[int, int], **fields: Any
-) -> None:
+    kb, mention, k, limits, **fields
+):
     assume(fields["allow"] != {"C00"})  # it was removed: an error, as a misspelt id
     exact, most = limits
     # Without a filter the most rows are what is looked at.
@@ -204,7 +198,7 @@ def test_search_with_overlay_and_any_filter_equals_plain_search(
 
 
 @pytest.fixture(scope="module")
-def few(cold_kb: Path) -> KnowledgeBase:
+def few(cold_kb) -> KnowledgeBase:
     return load_kb(cold_kb)
 
 
@@ -214,7 +208,7 @@ def order(few: KnowledgeBase, **settings: Any) -> list[Any]:
     return [(candidate["cui"], candidate["tie"]) for candidate in found]
 
 
-def test_tie_evidence_orders_ties_in_its_order(few: KnowledgeBase) -> None:
+def test_tie_evidence_orders_ties_in_its_order(few):
     assert order(few, tie_evidence=[]) == [(f"C{n}", "id") for n in (1, 2, 3, 6)]
     preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "id"), ("C3", "id")]
     assert order(few) == preferred
@@ -233,9 +227,7 @@ def test_tie_evidence_orders_ties_in_its_order(few: KnowledgeBase) -> None:
     ]
 
 
-def test_coherence_prefers_concepts_close_to_the_document(
-    few: KnowledgeBase,
-) -> None:
+def test_coherence_prefers_concepts_close_to_the_document(few):
     mentions = ["cold", "asthma", "cold", "snow", "cold"]
     linked = few.link(
         mentions,
@@ -260,9 +252,7 @@ def test_coherence_prefers_concepts_close_to_the_document(
     assert [one.candidates[0]["cui"] for one in alone] == ["C6", "C4", "C6", "C5", "C6"]
 
 
-def test_ambiguous_nil_leaves_tied_mentions_without_concept(
-    few: KnowledgeBase,
-) -> None:
+def test_ambiguous_nil_leaves_tied_mentions_without_concept(few):
     settings: Any = {"tie_evidence": [], "ambiguous": "nil"}
     linked = few.link(["cold", "asthma"], **settings)
     assert [one.note for one in linked] == ["ambiguous", None]
@@ -270,9 +260,7 @@ def test_ambiguous_nil_leaves_tied_mentions_without_concept(
     assert few.link(["cold"], ambiguous="nil")[0].note is None  # a preferred name
 
 
-def test_a_learned_order_is_not_for_mentions_that_are_names(
-    few: KnowledgeBase,
-) -> None:
+def test_a_learned_order_is_not_for_mentions_that_are_names(few):
     for mention in ("Asthma", "asthmas"):  # a name, and an English variant of one
         found = few.link([mention], k=7)[0].candidates
         assert found[0]["score"] == 1
@@ -280,7 +268,7 @@ def test_a_learned_order_is_not_for_mentions_that_are_names(
         assert scores == sorted(scores, reverse=True)
 
 
-def test_filter_retired_id_is_mapped_with_a_warning(few: KnowledgeBase) -> None:
+def test_filter_retired_id_is_mapped_with_a_warning(few):
     with pytest.warns(UserWarning, match="C0 was retired; the concept is now C9"):
         assert few["C0"].name == "Lung disease"
     with warnings.catch_warnings():
@@ -293,9 +281,7 @@ def test_filter_retired_id_is_mapped_with_a_warning(few: KnowledgeBase) -> None:
         few["C7"]
 
 
-def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(
-    few: KnowledgeBase,
-) -> None:
+def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(few):
     every = few.link(["asthma"], k=7)[0]
     scores = [candidate["score"] for candidate in every.candidates]
     assert len(scores) == 7
@@ -311,6 +297,6 @@ def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(
     )
 
 
-def test_has_text_by_hand() -> None:
+def test_has_text_by_hand():
     texts = ["", " \n\t ", "...", "\u200b", "😀", "5", "頭", "-a-"]
     assert [text for text in texts if has_text(text)] == ["5", "頭", "-a-"]

@@ -24,13 +24,13 @@ from spacy_sapbert.linking.text import fold_english, list_words
         ("acidosis", "alkalosis"),
     ],
 )
-def test_opposites_exclude_each_other(word: str, other: str) -> None:
+def test_opposites_exclude_each_other(word, other):
     word, other = fold_english(word), fold_english(other)
     assert other in list_opposites(word)
     assert word in list_opposites(other)
 
 
-def test_one_letter_makes_a_doubtful_opposite() -> None:
+def test_one_letter_makes_a_doubtful_opposite():
     assert list_doubtful_opposites("typical") == ("atypical",)
     assert "typical" in list_doubtful_opposites("atypical")
     assert "atypical" not in list_opposites("typical")
@@ -57,7 +57,7 @@ def test_one_letter_makes_a_doubtful_opposite() -> None:
         ("reversible loss of sight", "irreversible blindness", True),
     ],
 )
-def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> None:
+def test_names_exclude_a_mention(mention, name, expected):
     assert excludes(split_words(mention), split_words(name)) is expected
     assert excludes(split_words(name), split_words(mention)) is expected
 
@@ -72,12 +72,12 @@ def test_names_exclude_a_mention(mention: str, name: str, expected: bool) -> Non
         ("no deafness", "deafness", False),
     ],
 )
-def test_mention_says_more_than_a_name(mention: str, name: str, expected: bool) -> None:
+def test_mention_says_more_than_a_name(mention, name, expected):
     assert says_more(split_words(mention), split_words(name)) is expected
 
 
 @pytest.mark.slow
-def test_opposites_are_rarely_two_names_of_one_concept(data_file) -> None:
+def test_opposites_are_rarely_two_names_of_one_concept(data_file):
     # A pair counts for its first word, in alphabetical order.
     names: dict[tuple[str, ...], set[str]] = {}
     with gzip.open(data_file("open-rrf/MRCONSO.RRF.gz"), "rt") as lines:

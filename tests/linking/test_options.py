@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,14 @@ from spacy_sapbert.linking.options import LinkOptions, change_options
         ({"filter": {"defined": 1}}, "filter.defined"),
     ],
 )
-def test_option_that_is_not_possible_is_an_error(
-    settings: dict[str, Any], message: str
-) -> None:
+def test_option_that_is_not_possible_is_an_error(settings, message):
     with pytest.raises(SapbertError, match=message):
         change_options(LinkOptions(), settings)
     with pytest.raises(SapbertError, match=message):
         LinkOptions(**settings)
 
 
-def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
+def test_options_of_lists_and_of_numpy_equal_those_of_tuples():
     plain = LinkOptions(
         k=3,
         threshold=0.5,
@@ -75,9 +72,7 @@ def test_options_of_lists_and_of_numpy_equal_those_of_tuples() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"X": ["T047"]}])
-def test_options_do_not_change_with_the_label_types_they_were_made_of(
-    given: dict[str, Any],
-) -> None:
+def test_options_do_not_change_with_the_label_types_they_were_made_of(given):
     expected = {label: tuple(types) for label, types in given.items()}
     options = LinkOptions(label_types=given)
     given["Y"] = ["T184"]
@@ -90,7 +85,7 @@ def test_options_do_not_change_with_the_label_types_they_were_made_of(
             copied.label_types["Y"] = ("T184",)
 
 
-def test_filter_untyped_allows_concepts_without_types(sample_kb: Path) -> None:
+def test_filter_untyped_allows_concepts_without_types(sample_kb):
     kb = load_kb(sample_kb)
 
     def found(*types: str, **settings: Any) -> set:
@@ -109,7 +104,7 @@ def test_filter_untyped_allows_concepts_without_types(sample_kb: Path) -> None:
     assert [candidate["cui"] for candidate in defined] == ["C0000001"]
 
 
-def test_label_types_filter_candidates_by_label(sample_kb: Path) -> None:
+def test_label_types_filter_candidates_by_label(sample_kb):
     kb, types = load_kb(sample_kb), {"DISEASE": ["T047"], "DRUG": ["CHEM"]}
     labels = ["DISEASE", "DRUG", "OTHER"]
     linked = kb.link(["fever"] * 3, labels=labels, label_types=types, k=60)
@@ -136,14 +131,12 @@ def test_label_types_filter_candidates_by_label(sample_kb: Path) -> None:
         (["T047"], r"E333.*list"),
     ],
 )
-def test_filter_that_is_not_possible_is_an_error(
-    thousand_names_kb: Path, data: Any, message: str
-) -> None:
+def test_filter_that_is_not_possible_is_an_error(thousand_names_kb, data, message):
     with pytest.raises(SapbertError, match=message):
         load_kb(thousand_names_kb).link(["fever"], filter=data)
 
 
-def test_ids_that_the_kb_has_not_are_told(sample_kb: Path) -> None:
+def test_ids_that_the_kb_has_not_are_told(sample_kb):
     kb = load_kb(sample_kb)
     with pytest.raises(SapbertError, match="E470.*none of the 2") as caught:
         kb.link(["fever"], filter={"allow": ["X2", "X1"]})

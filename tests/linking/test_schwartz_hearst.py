@@ -1,6 +1,5 @@
 import gzip
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
         ("MS [multiple sclerosis, of any kind]", "MS", "multiple sclerosis"),
     ],
 )
-def test_abbreviations_are_found_at_brackets(text: str, short: str, long: str) -> None:
+def test_abbreviations_are_found_at_brackets(text, short, long):
     assert list_pairs(text) == [(short, long)]
 
 
@@ -74,7 +73,7 @@ def test_abbreviations_are_found_at_brackets(text: str, short: str, long: str) -
         "A ( )",
     ],
 )
-def test_abbreviations_need_a_definition(text: str) -> None:
+def test_abbreviations_need_a_definition(text):
     assert list_pairs(text) == []
 
 
@@ -86,9 +85,7 @@ def test_abbreviations_need_a_definition(text: str) -> None:
         ("，急性淋巴细胞白血病（急淋）", "急淋", "急性淋巴细胞白血病"),
     ],
 )
-def test_abbreviations_are_found_at_full_width_brackets(
-    text: str, short: str, long: str
-) -> None:
+def test_abbreviations_are_found_at_full_width_brackets(text, short, long):
     assert list_pairs(text) == [(short, long)]
     assert list_pairs("Multiple data。S（MS）") == []
 
@@ -104,18 +101,18 @@ def test_abbreviations_are_found_at_full_width_brackets(
         ("O'Nyong fever (NF)", "O'Nyong fever"),
     ],
 )
-def test_abbreviations_have_no_elided_article(text: str, long: str) -> None:
+def test_abbreviations_have_no_elided_article(text, long):
     assert [*find_long_forms(text).values()] == [long]
 
 
-def test_abbreviations_of_plurals_have_their_s_or_not() -> None:
+def test_abbreviations_of_plurals_have_their_s_or_not():
     assert list_pairs("renal cell carcinomas (RCCs)") == [
         ("RCCs", "renal cell carcinomas")
     ]
     assert list_pairs("an optic glioma (OGs)") == [("OG", "optic glioma")]
 
 
-def test_abbreviations_in_nested_brackets_stay_in_the_bracket_around() -> None:
+def test_abbreviations_in_nested_brackets_stay_in_the_bracket_around():
     text = "Enzymes (such as tyrosine hydroxylase (TH)) and malic enzyme (ME [ME1])"
     assert list_pairs(text) == [("TH", "tyrosine hydroxylase")]
     text = "Tay-Sachs (a storage disease) gangliosidosis (TSG)"
@@ -124,17 +121,17 @@ def test_abbreviations_in_nested_brackets_stay_in_the_bracket_around() -> None:
     ]
 
 
-def test_abbreviations_ignore_unclosed_brackets() -> None:
+def test_abbreviations_ignore_unclosed_brackets():
     text = "1) one [of ( some ] Norrie disease (ND) and :( Crohn disease (CD)"
     assert list_pairs(text) == [("ND", "Norrie disease"), ("CD", "Crohn disease")]
 
 
-def test_abbreviations_cross_line_ends() -> None:
+def test_abbreviations_cross_line_ends():
     text = "familial adenomatous\n  polyposis\r\n(FAP) runs"
     assert list_pairs(text) == [("FAP", "familial adenomatous polyposis")]
 
 
-def test_abbreviations_have_long_forms_of_limited_length() -> None:
+def test_abbreviations_have_long_forms_of_limited_length():
     near = "big " + "x " * 2 + "animals (BA)"  # 2 · |A| = 4 words
     far = "big " + "x " * 3 + "animals (BA)"
     assert list_pairs(near) == [("BA", "big x x animals")]
@@ -142,7 +139,7 @@ def test_abbreviations_have_long_forms_of_limited_length() -> None:
     assert list_pairs(f"Big {'x' * REACH} animals (BA)") == []
 
 
-def test_abbreviations_need_linear_time() -> None:
+def test_abbreviations_need_linear_time():
     start = time.process_time()
     for text in (
         "(" * 10_000,
@@ -160,7 +157,7 @@ def test_abbreviations_need_linear_time() -> None:
 
 
 @given(ANY_TEXT | DENSE_TEXT)
-def test_abbreviations_of_any_text_are_in_it(text: str) -> None:
+def test_abbreviations_of_any_text_are_in_it(text):
     words = " ".join(text.split())
     for short, long in find_long_forms(text).items():
         assert short in words
@@ -171,7 +168,7 @@ def test_abbreviations_of_any_text_are_in_it(text: str) -> None:
 
 
 @given(st.permutations("abcdefgh"), st.lists(st.text("xyz"), min_size=2, max_size=8))
-def test_abbreviations_of_initials_are_found(first: str, rests: list[str]) -> None:
+def test_abbreviations_of_initials_are_found(first, rests):
     words = [letter + rest + "z" for letter, rest in zip(first, rests, strict=False)]
     short = "".join(word[0] for word in words).upper()
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
@@ -187,7 +184,7 @@ def read_texts(path: Path) -> dict[str, str]:
     return texts
 
 
-def test_abbreviations_of_real_abstracts(data_file: Callable[[str], Path]) -> None:
+def test_abbreviations_of_real_abstracts(data_file):
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
     found = {doc: dict(list_pairs(text)) for doc, text in read_texts(path).items()}
     assert len(found) == 100

@@ -53,7 +53,7 @@ ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}
 
 
 @pytest.mark.parametrize("number", range(1, 31))
-def test_numerals_are_equal_however_they_are_written(number: int) -> None:
+def test_numerals_are_equal_however_they_are_written(number):
     roman, ordinal, cardinal = (
         listed.split()[number - 1] for listed in (NUMERALS, ORDINALS, CARDINALS)
     )
@@ -92,7 +92,7 @@ def test_numerals_are_equal_however_they_are_written(number: int) -> None:
         ("Heart attack.", '"Heart attack"'),
     ],
 )
-def test_ways_to_write_one_english_name(text: str, other: str) -> None:
+def test_ways_to_write_one_english_name(text, other):
     assert is_same_name(text, other)
     assert is_same_name(other, text)
     text, other = read_mention(text), read_mention(other)
@@ -113,11 +113,11 @@ def test_ways_to_write_one_english_name(text: str, other: str) -> None:
         ("", "heart"),
     ],
 )
-def test_other_names(text: str, other: str) -> None:
+def test_other_names(text, other):
     assert likeness(text, other, "english") == 0
 
 
-def test_words_in_another_order_are_less_alike() -> None:
+def test_words_in_another_order_are_less_alike():
     for text, expected in (
         ("lung  cancer", 3),
         ("cancers, lung", 2),
@@ -140,13 +140,11 @@ def test_words_in_another_order_are_less_alike() -> None:
         ("other", "легкое", "лёгкое"),
     ],
 )
-def test_ways_to_write_a_name_in_its_language(
-    rules: Rules, text: str, other: str
-) -> None:
+def test_ways_to_write_a_name_in_its_language(rules, text, other):
     assert words(text, rules) == words(other, rules)
 
 
-def test_rules_of_a_language_touch_only_its_names() -> None:
+def test_rules_of_a_language_touch_only_its_names():
     assert words("Herzinfarkte") != words("Herzinfarkt")
     assert words("tumour", "german") != words("tumor", "german")
     assert words("eighth", "romance") == ["eighth"]
@@ -165,7 +163,7 @@ def test_rules_of_a_language_touch_only_its_names() -> None:
         ("attack heart", "heart attack", False),
     ],
 )
-def test_signs_of_a_text_separate(text: str, alias: str, expected: bool) -> None:
+def test_signs_of_a_text_separate(text, alias, expected):
     assert is_written(text, alias, "english") is expected
 
 
@@ -182,18 +180,18 @@ def test_signs_of_a_text_separate(text: str, alias: str, expected: bool) -> None
         ("half \ud800 pair", "half ? pair"),
     ],
 )
-def test_read_mention_by_hand(mention: str, expected: str) -> None:
+def test_read_mention_by_hand(mention, expected):
     assert read_mention(mention) == expected
 
 
-def test_forms_by_hand() -> None:
+def test_forms_by_hand():
     assert name_form("Crohn’s disease, type II") == "crohn disease type 2"
     assert name_form("") == name_form(" …") == ""
     assert fold_letters("ÉTAT  d’Œdème") == "etat d'oedeme"
 
 
 @given(TEXTS, st.sampled_from(RULES))
-def test_pieces_of_any_text_are_in_order(text: str, rules: Rules) -> None:
+def test_pieces_of_any_text_are_in_order(text, rules):
     last = 0
     for word, start, end in split_pieces(text, rules):
         assert word
@@ -203,7 +201,7 @@ def test_pieces_of_any_text_are_in_order(text: str, rules: Rules) -> None:
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=60), st.booleans())
-def test_ascii_is_split_as_any_text(text: str, joined: bool) -> None:
+def test_ascii_is_split_as_any_text(text, joined):
     split = [
         [match.span() for match in patterns[joined].finditer(text)]
         for patterns in (PIECES, ASCII_PIECES)
@@ -212,7 +210,7 @@ def test_ascii_is_split_as_any_text(text: str, joined: bool) -> None:
 
 
 @given(TEXTS)
-def test_any_text_is_its_own_name(text: str) -> None:
+def test_any_text_is_its_own_name(text):
     assert likeness(text, text, "english") == 3
     composed, decomposed = (unicodedata.normalize(f, text) for f in ("NFC", "NFD"))
     assert words(composed) == words(decomposed)
@@ -222,13 +220,13 @@ def test_any_text_is_its_own_name(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_names_that_are_alike_share_a_key(text: str, other: str) -> None:
+def test_names_that_are_alike_share_a_key(text, other):
     if likeness(text, other, "english") and words(text):
         keys = name_keys(text, "english")
         assert not {*keys}.isdisjoint(name_keys(other, "english"))
 
 
-def test_is_abbreviation_needs_capitals() -> None:
+def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
     assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
@@ -246,7 +244,7 @@ def test_is_abbreviation_needs_capitals() -> None:
         ("en", ["SPA"], ()),  # nothing would be left
     ],
 )
-def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> None:
+def test_choose_languages(lang, known, expected):
     assert choose_languages(lang, known) == expected
 
 
@@ -261,7 +259,7 @@ def test_choose_languages(lang: str, known: list[str], expected: tuple[str]) -> 
         ("", ""),
     ],
 )
-def test_language_code_is_that_of_umls(language: str, code: str) -> None:
+def test_language_code_is_that_of_umls(language, code):
     assert language_code(language) == code
 
 
@@ -292,13 +290,11 @@ def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
         (["type 8 collagen"], "type VIII collagen", None),
     ],
 )
-def test_windows_by_hand(
-    names: list[str], text: str, expected: list[str] | None
-) -> None:
+def test_windows_by_hand(names, text, expected):
     assert find(names, text) == ([text] if expected is None else expected)
 
 
-def test_windows_have_a_maximal_length() -> None:
+def test_windows_have_a_maximal_length():
     names = ["red", "red two", "two blue", "red two blue"]
     assert find(names, "red two blue", 2) == ["red", "red two", "two blue"]
 
@@ -313,7 +309,7 @@ JOINED = PARTS.map(lambda parts: "".join(word + blank for word, blank in parts))
 
 
 @given(JOINED, st.lists(JOINED, max_size=6))
-def test_windows_include_all_parts_that_are_names(text: str, names: list[str]) -> None:
+def test_windows_include_all_parts_that_are_names(text, names):
     names += [text, text.replace("-", " "), text.replace("-", ""), text.lower()[:-1]]
     names += [text.replace("'s", ""), text.replace("tumour", "tumor")]
     found = {*find(names, text, 100)}
@@ -330,7 +326,7 @@ def test_windows_include_all_parts_that_are_names(text: str, names: list[str]) -
 
 
 @given(st.text(max_size=60), st.integers(1, 9))
-def test_windows_of_any_text_are_parts_of_it(text: str, most: int) -> None:
+def test_windows_of_any_text_are_parts_of_it(text, most):
     index = NameIndex.from_keys(name_keys(text, "english"))
     for start, end, _ in index.find_windows(text, ["english", "other"], most):
         assert 0 <= start < end - 1 < len(text)

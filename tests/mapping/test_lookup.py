@@ -27,7 +27,7 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module")
-def kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+def kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     return load_kb(make_kb(tmp_path_factory.mktemp("names"), CONCEPTS, backend="exact"))
 
 
@@ -51,15 +51,13 @@ def look_up(kb: KnowledgeBase, *terms: str) -> list[Found]:
         ("bronchial", "C8"),
     ],
 )
-def test_map_queries_finds_names_in_any_way_to_write_them(
-    kb: KnowledgeBase, term: str, cui: str
-) -> None:
+def test_map_queries_finds_names_in_any_way_to_write_them(kb, term, cui):
     (found,) = look_up(kb, term)
     assert (found.status, found.cui) == ("exact", cui)
 
 
 @pytest.mark.parametrize("term", ["factor 7 deficiency", "cats", "sore throat"])
-def test_map_queries_other_words_are_not_exact(kb: KnowledgeBase, term: str) -> None:
+def test_map_queries_other_words_are_not_exact(kb, term):
     (found,) = look_up(kb, term)
     assert found.status != "exact"
 
@@ -70,7 +68,7 @@ def test_map_queries_other_words_are_not_exact(kb: KnowledgeBase, term: str) -> 
         *("N/A", "None", "-", "not known", "unknown (R69)", "k. A."),
     ],
 )
-def test_map_queries_what_is_no_term_has_no_link(kb: KnowledgeBase, term: str) -> None:
+def test_map_queries_what_is_no_term_has_no_link(kb, term):
     assert look_up(kb, term) == [Found("", "none", None, "empty", [])]
 
 
@@ -97,9 +95,7 @@ def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:
         ),
     ],
 )
-def test_quality_of_readings(
-    term: str, found: dict[str, tuple[str, float]], best: str
-) -> None:
+def test_quality_of_readings(term, found, best):
     sided = "left" in term
     links = {text: make_link(*each) for text, each in found.items()}
     named = {t: is_same_name(t, found[t][0]) for t in found}
@@ -121,9 +117,7 @@ def test_quality_of_readings(
         (Linked([], "empty", None), True, "none", None, "empty"),
     ],
 )
-def test_describe_needs_a_threshold_for_what_is_no_name(
-    link: Linked, sure: bool, status: str, cui: str | None, note: str | None
-) -> None:
+def test_describe_needs_a_threshold_for_what_is_no_name(link, sure, status, cui, note):
     certainty = "sure" if cui else "none"
     expected = Found("fever", status, cui, note, link.candidates, certainty)
     assert describe("fever", link, status == "exact", sure) == expected

@@ -219,8 +219,8 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
-    sample_kb: Path, tmp_path: Path, ending: str
-) -> None:
+    sample_kb, tmp_path, ending
+):
     path = tmp_path / f"terms.{ending}"
     write_table(path, ["17", "Zqxwvut", "asthma"], [["18", "Patientname", "fever"]])
     options = ("-o", tmp_path / "o.csv", "--column", "term")
@@ -230,9 +230,7 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_write_table_cells_are_no_formulas_and_are_read_as_they_were(
-    ending: str, tmp_path: Path
-) -> None:
+def test_write_table_cells_are_no_formulas_and_are_read_as_they_were(ending, tmp_path):
     path = tmp_path / f"mapped.{ending}"
     rows = [["=1+1", "'tis"], ["-itis", "'=quoted"], ["@x", "plain"]]
     write_table(path, ["a", "b"], rows)

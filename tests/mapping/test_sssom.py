@@ -72,9 +72,7 @@ def read_rows(data: bytes) -> tuple[list[str], list[dict[str, str]]]:
         ("my id", "concept:my%20id", sssom.OWN_ADDRESS),
     ],
 )
-def test_ids_become_curies_with_a_namespace(
-    id: str, curie: str, namespace: str
-) -> None:
+def test_ids_become_curies_with_a_namespace(id, curie, namespace):
     assert sssom.make_curie(id) == curie
     assert sssom.find_namespace(curie.partition(":")[0]) == namespace
     assert f'#  {curie.partition(":")[0]}: "{namespace}"' in sssom.list_head(
@@ -117,7 +115,7 @@ def write_table(
     return write_mapped(kb, "sssom.tsv", table, reviewer=reviewer)
 
 
-def test_rows_say_who_decided(sample_kb: Path) -> None:
+def test_rows_say_who_decided(sample_kb):
     _, rows = read_rows(map_terms(sample_kb, "Anna"))
     shown = [
         (
@@ -146,7 +144,7 @@ def test_rows_say_who_decided(sample_kb: Path) -> None:
     assert [row["confidence"] for row in rows] == ["0.3", "0.3", "", "", ""]
 
 
-def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
+def test_a_code_that_is_only_related_is_no_exact_match(own_kb):
     related = {"broader": {"ICD10": ["R50"]}}
     fever = Concept("L0000001", ["Ward fever"], related_codes=related)
     kb = add_concepts(load_kb(own_kb), [fever])
@@ -161,9 +159,7 @@ def test_a_code_that_is_only_related_is_no_exact_match(own_kb: Path) -> None:
     assert b"R50" not in data
 
 
-def test_the_label_of_a_subject_is_read_as_a_text(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_the_label_of_a_subject_is_read_as_a_text(sample_kb, tmp_path):
     chosen = apply_choice(load_kb(sample_kb), found(REVIEW, None), "C0000004")
     cells = sssom.list_cells("hot", chosen, TODAY, "Ben", subject="LOCAL:7")
     path = tmp_path / "mapped.sssom.tsv"

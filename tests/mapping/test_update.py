@@ -1,7 +1,6 @@
 """Links of an old release in a new one: ids that stay, move, are gone or changed."""
 
 import json
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +57,7 @@ class Releases(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def releases(make_kb: Callable[..., Path], tmp_path_factory: Any) -> Releases:
+def releases(make_kb, tmp_path_factory) -> Releases:
     folders = [
         make_kb(tmp_path_factory.mktemp(name), concepts)
         for name, concepts in (("old", OLD), ("new", NEW))
@@ -80,9 +79,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("link", "status", "cui", "other"), CASES)
-def test_update(
-    releases: Releases, link: Link, status: str, cui: str | None, other: str | None
-) -> None:
+def test_update(releases, link, status, cui, other):
     (update,) = releases.new.update([link], old=releases.old)
     assert (update.status, update.cui) == (status, cui)
     if other is not None:
@@ -90,7 +87,7 @@ def test_update(
     assert bool(update.why) == (status != "kept")
 
 
-def test_what_of_the_release_says_so_is_said(releases: Releases) -> None:
+def test_what_of_the_release_says_so_is_said(releases):
     links = [Link("Heart attack", cui) for cui in ("C1", "C0", "C00")]
     assert [update.why for update in releases.new.update(links, old=releases.old)] == [
         "The new release retired C1 for C11 (MRCUI.RRF, SY).",
@@ -99,9 +96,7 @@ def test_what_of_the_release_says_so_is_said(releases: Releases) -> None:
     ]
 
 
-def test_only_what_can_change_is_linked_again(
-    releases: Releases, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_can_change_is_linked_again(releases, monkeypatch):
     asked: list[str] = []
     link = KnowledgeBase.link
 
@@ -115,9 +110,7 @@ def test_only_what_can_change_is_linked_again(
     assert asked == ["Wheezing"]
 
 
-def test_answers_are_those_of_linking_all_again(
-    make_kb: Callable[..., Path], thousand_names_kb: Path, tmp_path: Path
-) -> None:
+def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_path):
     """Of 20 concepts one loses a name, is gone, or has a new id or name."""
     concepts = []
     for number, concept in enumerate(make_concepts()):
@@ -169,7 +162,7 @@ FOUND, MOVED = ["C1", "C5", "C2", "C6"], ["C11", "C7", "C2", "C6"]
 
 
 @pytest.fixture(scope="module")
-def written(releases: Releases, tmp_path_factory: Any) -> dict[str, Path]:
+def written(releases, tmp_path_factory) -> dict[str, Path]:
     """What `link` writes in each format with the old release, and a DocBin."""
     folder = tmp_path_factory.mktemp("written")
     notes = folder / "notes.csv"
@@ -215,9 +208,7 @@ def list_files(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", [*WRITTEN, "spacy"])
-def test_every_format_of_link_is_updated(
-    releases: Releases, written: dict[str, Path], tmp_path: Path, name: str
-) -> None:
+def test_every_format_of_link_is_updated(releases, written, tmp_path, name):
     old, report = written[name], tmp_path / "report.csv"
     moved, again, same = (
         tmp_path / folder / old.name for folder in ("moved", "again", "same")
@@ -243,9 +234,7 @@ def test_every_format_of_link_is_updated(
     assert list_files(again) == list_files(moved)
 
 
-def test_what_is_moved_has_the_facts_of_the_new_concept(
-    releases: Releases, written: dict[str, Path], tmp_path: Path
-) -> None:
+def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_path):
     moved = tmp_path / "moved.jsonl"
     update_file(releases.old, releases.new, written["jsonl"], moved)
     first, wheezing, _ = json.loads(moved.read_text("utf8").splitlines()[0])["entities"]
@@ -255,8 +244,8 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(
 
 
 def test_ids_that_people_chose_move_only_if_they_were_retired(
-    releases: Releases, written: dict[str, Path], tmp_path: Path
-) -> None:
+    releases, written, tmp_path
+):
     moved, report = tmp_path / "moved.pubtator", tmp_path / "report.csv"
     words = [*releases.folders, written["pubtator"], "-o", moved, "--report", report]
     invoke("update", *words, "--by-people", code=0)
@@ -274,13 +263,8 @@ def test_ids_that_people_chose_move_only_if_they_were_retired(
     ],
 )
 def test_what_cannot_be_written_again_is_an_error(
-    releases: Releases,
-    tmp_path: Path,
-    name: str,
-    content: str,
-    output: str | None,
-    code: str,
-) -> None:
+    releases, tmp_path, name, content, output, code
+):
     path, moved = tmp_path / name, tmp_path / (output or f"moved-{name}")
     path.write_text(content, "utf8")
     with pytest.raises(SapbertError, match=code):
@@ -288,7 +272,7 @@ def test_what_cannot_be_written_again_is_an_error(
     assert not moved.exists()
 
 
-def test_decisions_in_a_mapped_table_stay(releases: Releases, tmp_path: Path) -> None:
+def test_decisions_in_a_mapped_table_stay(releases, tmp_path):
     table, mapped = tmp_path / "terms.csv", tmp_path / "mapped.csv"
     write_table(table, ["term"], [["Wheezing"], ["Wheezing"], ["Heart attack"]])
     map_table(releases.old, table, mapped, TermColumns("term"), LinkOptions(k=1))
@@ -302,9 +286,7 @@ def test_decisions_in_a_mapped_table_stay(releases: Releases, tmp_path: Path) ->
     assert (heart["match_id"], heart["match_name"]) == ("C11", "Heart attack")
 
 
-def test_mappings_are_updated_with_their_metadata(
-    releases: Releases, tmp_path: Path
-) -> None:
+def test_mappings_are_updated_with_their_metadata(releases, tmp_path):
     path, moved = tmp_path / "a.sssom.tsv", tmp_path / "b.sssom.tsv"
     lines = [
         "#curie_map:",
@@ -325,7 +307,7 @@ def test_mappings_are_updated_with_their_metadata(
     ]
 
 
-def test_ids_of_a_table_that_people_wrote(releases: Releases, tmp_path: Path) -> None:
+def test_ids_of_a_table_that_people_wrote(releases, tmp_path):
     table, moved = tmp_path / "codes.csv", tmp_path / "moved.csv"
     write_table(table, ["term", "code"], [["Wheezing", "C5"], ["MI", "C1"], ["x", ""]])
     with pytest.raises(SapbertError, match="E410"):
@@ -341,9 +323,7 @@ def test_ids_of_a_table_that_people_wrote(releases: Releases, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("line", ["{", '{"entities": ["a"]}'])
-def test_bad_documents_are_errors(
-    releases: Releases, tmp_path: Path, line: str
-) -> None:
+def test_bad_documents_are_errors(releases, tmp_path, line):
     path = tmp_path / "in.jsonl"
     path.write_text('{"text": "Fever", "entities": []}\n' + line + "\n", "utf8")
     with pytest.raises(SapbertError, match="E117.*:2:"):

@@ -34,7 +34,7 @@ ENDINGS = ["csv", "xlsx", "parquet", "jsonl.gz"]
 
 
 @pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> KnowledgeBase:
+def kb(sample_kb) -> KnowledgeBase:
     return load_kb(sample_kb)
 
 
@@ -44,9 +44,7 @@ def read_dicts(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_every_format_is_read_and_written(
-    kb: KnowledgeBase, tmp_path: Path, ending: str
-) -> None:
+def test_every_format_is_read_and_written(kb, tmp_path, ending):
     pytest.importorskip("pyarrow" if ending == "parquet" else "openpyxl")
     table, output = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
     write_table(table, HEADER, ROWS)
@@ -63,7 +61,7 @@ def test_every_format_is_read_and_written(
     assert [path.name for path in tmp_path.glob("out*")] == [output.name]
 
 
-def test_sssom_is_written_with_its_metadata(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_sssom_is_written_with_its_metadata(kb, tmp_path):
     path, output, again = (tmp_path / f"{n}.sssom.tsv" for n in ("in", "out", "again"))
     head = [
         "#curie_map:",
@@ -86,7 +84,7 @@ def test_sssom_is_written_with_its_metadata(kb: KnowledgeBase, tmp_path: Path) -
     assert "E110" in result.output
 
 
-def test_page_has_what_is_not_right(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_page_has_what_is_not_right(kb, tmp_path):
     rows = [*ROWS, ["9", "<b>Fever</b>", "C0000008", ""]]
     write_table(tmp_path / "in.csv", HEADER, rows)
     verify_table(kb, tmp_path / "in.csv", tmp_path / "out.html", COLUMNS)
@@ -96,9 +94,7 @@ def test_page_has_what_is_not_right(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert "C0000004 Fever" in page
 
 
-def test_stopped_run_continues(
-    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_run_continues(kb, tmp_path, monkeypatch):
     write_table(tmp_path / "in.csv", HEADER, ROWS)
     output = tmp_path / "out.csv"
     monkeypatch.setattr(verify, "ROWS_AT_ONCE", 2)
@@ -121,7 +117,7 @@ def test_stopped_run_continues(
     assert asked.count("C0000003") == asked.index("stopped") / 2 == 1
 
 
-def test_memory_does_not_grow_with_the_rows(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_rows(kb, tmp_path):
     peaks: list[int] = []
     for count in (3_000, 9_000):
         table = tmp_path / f"{count}.csv"
@@ -143,9 +139,7 @@ def test_memory_does_not_grow_with_the_rows(kb: KnowledgeBase, tmp_path: Path) -
         (b'term,code\n"Fever,C0000004\n', "E1"),
     ],
 )
-def test_bad_tables_are_errors(
-    kb: KnowledgeBase, tmp_path: Path, content: bytes, code: str
-) -> None:
+def test_bad_tables_are_errors(kb, tmp_path, content, code):
     path = tmp_path / "in.csv"
     path.write_bytes(content)
     with pytest.raises(SapbertError, match=code) as caught:
@@ -155,9 +149,7 @@ def test_bad_tables_are_errors(
 
 
 @pytest.mark.parametrize("line", ["{", '{"term": "Fever", "id": 1}'])
-def test_bad_json_lines_are_errors(
-    kb: KnowledgeBase, tmp_path: Path, line: str
-) -> None:
+def test_bad_json_lines_are_errors(kb, tmp_path, line):
     path = tmp_path / "in.jsonl"
     path.write_text(f'{{"term": "Fever", "code": "C0000004"}}\n{line}\n', "utf8")
     with pytest.raises(SapbertError, match="2"):
@@ -166,8 +158,8 @@ def test_bad_json_lines_are_errors(
 
 @pytest.mark.parametrize(("id", "code"), [("C0000004", 0), ("C0000001", 1)])
 def test_job_of_the_page_fails_on_a_wrong_id(
-    sample_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, id: str, code: int
-) -> None:
+    sample_kb, tmp_path, monkeypatch, id, code
+):
     page = (DOCS / "verify.md").read_text("utf8")
     (command,) = re.findall(r"- run: spacy-sapbert (verify .*)", page)
     words = [str(sample_kb) if word == "kb" else word for word in command.split()]

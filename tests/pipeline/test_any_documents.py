@@ -7,7 +7,7 @@ import logging
 import random
 import socket
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -53,12 +53,7 @@ STRANGE = [
 
 
 @pytest.fixture(scope="module")
-def folder(
-    few_concepts: list[Concept],
-    make_kb: Callable[..., Path],
-    letters_order: Any,
-    tmp_path_factory: Any,
-) -> Path:
+def folder(few_concepts, make_kb, letters_order, tmp_path_factory) -> Path:
     """With ties, languages, sources and 3-grams; some concepts added, one removed."""
     concepts = [
         *few_concepts,
@@ -74,7 +69,7 @@ def folder(
 
 
 @pytest.fixture(scope="module")
-def nlp(folder: Path) -> Language:
+def nlp(folder) -> Language:
     """Three linkers: of the entities, and of two groups of spans."""
     nlp = spacy.blank("en")
     config: dict[str, Any] = {"kb": str(folder)}
@@ -236,9 +231,7 @@ def check_doc(doc: Doc, options: Any) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(recipe=ANY, options=OPTIONS)
-def test_linker_links_any_doc_with_any_settings(
-    nlp: Language, recipe: Any, options: Any
-) -> None:
+def test_linker_links_any_doc_with_any_settings(nlp, recipe, options):
     own = {"sapbert_linker": options}
     doc = nlp(make_doc(nlp, recipe), component_cfg=own)
     check_doc(doc, options)
@@ -273,9 +266,7 @@ def alike(one: Any, other: Any) -> bool:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(recipes=st.lists(ANY, max_size=6), options=OPTIONS)
-def test_linker_links_the_same_for_any_batch_size(
-    nlp: Language, recipes: list[Any], options: Any
-) -> None:
+def test_linker_links_the_same_for_any_batch_size(nlp, recipes, options):
     own = {"sapbert_linker": options}
     expected = [
         described(nlp(make_doc(nlp, recipe), component_cfg=own)) for recipe in recipes
@@ -298,7 +289,7 @@ def test_linker_links_the_same_for_any_batch_size(
     "value",
     ["  heart\n attack ", " ", "...", 7, ["MI"], None],
 )
-def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
+def test_linker_accepts_any_long_form(nlp, value):
     doc = Doc(nlp.vocab, words=["MI", "fever"])
     doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
     doc.ents[0]._.long_form = value
@@ -312,9 +303,7 @@ def test_linker_accepts_any_long_form(nlp: Language, value: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
-def test_linker_has_no_concept_for_a_vector_of_nan(
-    nlp: Language, bad: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_linker_has_no_concept_for_a_vector_of_nan(nlp, bad, monkeypatch):
     def embed(parts: Any, texts: Any) -> Any:
         embeddings = embed_texts(parts, texts)
         embeddings.vectors[-1] = bad
@@ -331,7 +320,7 @@ def test_linker_has_no_concept_for_a_vector_of_nan(
         assert linked.ents[2].kb_id_ == "NIL"
 
 
-def test_linker_threads_with_other_settings_do_not_mix(nlp: Language) -> None:
+def test_linker_threads_with_other_settings_do_not_mix(nlp):
     each: list[Any] = [
         {},
         {"k": 1},
@@ -362,12 +351,7 @@ def test_linker_threads_with_other_settings_do_not_mix(nlp: Language) -> None:
 SENTINEL = "Zzpatient"
 
 
-def test_linker_prints_no_text_and_opens_no_socket(
-    folder: Path,
-    capfd: pytest.CaptureFixture,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_linker_prints_no_text_and_opens_no_socket(folder, capfd, caplog, monkeypatch):
     def refuse(*arguments: Any) -> None:
         raise AssertionError("no network")
 

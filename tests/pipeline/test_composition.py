@@ -4,7 +4,6 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ ENDS = ("out", "err")  # of the files with what a program prints
 FOUND = ("fever", "heart", "attack")  # words that the stand-ins of detectors know
 
 
-def test_recipes_have_a_program_and_its_output() -> None:
+def test_recipes_have_a_program_and_its_output():
     programs = PROGRAM.findall(RECIPES)
     assert len(programs) == RECIPES.count("```python") == RECIPES.count("```text") > 0
 
@@ -52,7 +51,7 @@ for code in eval(sys.stdin.read()):
 
 
 @pytest.fixture(scope="module")
-def printed(demo_folder: Path, shared_process: Any) -> dict[str, tuple[str, str]]:
+def printed(demo_folder, shared_process) -> dict[str, tuple[str, str]]:
     """What each program prints: code → standard output and error."""
     folder = demo_folder
     make_token_classifier(folder / "models" / "disease-ner")
@@ -71,9 +70,7 @@ def printed(demo_folder: Path, shared_process: Any) -> dict[str, tuple[str, str]
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
-def test_recipe_prints_its_output(
-    printed: dict[str, tuple[str, str]], code: str, output: str
-) -> None:
+def test_recipe_prints_its_output(printed, code, output):
     for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
         pytest.importorskip(module, exc_type=ImportError)
     found, errors = printed[code]

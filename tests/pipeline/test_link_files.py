@@ -26,16 +26,14 @@ OTHER: dict[str, Any] = {
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
+def notes(tmp_path) -> Path:
     path = tmp_path / "notes.jsonl"
     lines = [{"id": 1, "text": "fever"}, {"id": 2}, {"id": 3, "text": "heart attack"}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
-def test_link_files_writes_what_it_counts(
-    notes: Path, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_link_files_writes_what_it_counts(notes, sample_kb, tmp_path):
     output = tmp_path / "linked.jsonl"
     skipped: list[SapbertError] = []
     job = LinkJob((notes,), output, kb=str(sample_kb), on_error="skip")
@@ -61,7 +59,7 @@ def test_link_files_writes_what_it_counts(
         if setting.name not in ("inputs", "pipeline")
     ],
 )
-def test_link_job_all_fields_but_those_declared_decide_the_output(name: str) -> None:
+def test_link_job_all_fields_but_those_declared_decide_the_output(name):
     job = LinkJob((Path("a.txt"),))
     setting = next(setting for setting in fields(LinkJob) if setting.name == name)
     other = replace(job, **{name: OTHER.get(name, "x") if name not in SPEED else 5})
@@ -80,7 +78,7 @@ def links(nlp: spacy.language.Language) -> list[tuple[str, str]]:
     return [(ent.text, ent.kb_id_) for ent in nlp(TEXT).ents]
 
 
-def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) -> None:
+def test_assemble_pipeline_detects_and_links(sample_kb, tmp_path):
     output = tmp_path / "pipeline"
     assemble_pipeline(sample_kb, output, name="tiny", version="1.0.0")
     nlp = spacy.load(output)
@@ -96,7 +94,7 @@ def test_assemble_pipeline_detects_and_links(sample_kb: Path, tmp_path: Path) ->
     assert spacy.load(output).meta["name"] == "other"
 
 
-def test_assemble_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> None:
+def test_assemble_of_a_damaged_kb_is_an_error(own_kb, tmp_path):
     (own_kb / "v1" / "concepts.db").unlink()
     with pytest.raises(SapbertError, match="concepts.db"):
         assemble_pipeline(own_kb, tmp_path / "pipeline")
@@ -104,8 +102,8 @@ def test_assemble_of_a_damaged_kb_is_an_error(own_kb: Path, tmp_path: Path) -> N
 
 
 def test_assemble_for_a_packaged_kb_refers_to_it_by_name(
-    sample_kb: Path, tmp_path: Path, new_process: Any
-) -> None:
+    sample_kb, tmp_path, new_process
+):
     output = tmp_path / "pipeline"
     assemble_pipeline(sample_kb, output, name="tiny", kb_package="ti_ny")
     assert not list(output.rglob("concepts.db"))

@@ -2,7 +2,6 @@ import hashlib
 import json
 import pickle
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 
 
 @pytest.fixture(scope="module")
-def nlp(sample_kb: Path) -> Language:
+def nlp(sample_kb) -> Language:
     return make_nlp(sample_kb, k=3)
 
 
@@ -51,7 +50,7 @@ def results(doc: Doc) -> list[Any]:
     ]
 
 
-def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
+def test_linker_sets_cui_candidates_and_kb_id_together(nlp):
     found = results(nlp(make_doc(nlp)))
     assert [entry[:4] for entry in found] == [
         ("heart attack", "C0000001", "C0000001", None),
@@ -62,9 +61,7 @@ def test_linker_sets_cui_candidates_and_kb_id_together(nlp: Language) -> None:
     assert [len(entry[4]) for entry in found] == [3, 3, 0]
 
 
-def test_linker_saved_and_moved_links_the_same(
-    nlp: Language, own_kb: Path, tmp_path: Path
-) -> None:
+def test_linker_saved_and_moved_links_the_same(nlp, own_kb, tmp_path):
     own = make_nlp(own_kb, k=3)
     own.to_disk(tmp_path / "saved")
     (tmp_path / "saved").rename(tmp_path / "moved")
@@ -77,7 +74,7 @@ def test_linker_saved_and_moved_links_the_same(
     assert results(again(make_doc(again))) == expected
 
 
-def test_linker_from_bytes_and_pickle_links_the_same(nlp: Language) -> None:
+def test_linker_from_bytes_and_pickle_links_the_same(nlp):
     expected = results(nlp(make_doc(nlp)))
     other = make_nlp(None, k=3)
     other.from_bytes(nlp.to_bytes())
@@ -86,7 +83,7 @@ def test_linker_from_bytes_and_pickle_links_the_same(nlp: Language) -> None:
     assert results(pipe(make_doc(nlp))) == expected
 
 
-def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
+def test_linker_from_damaged_bytes_is_an_error(nlp):
     other = spacy.blank("en")
     linker = other.add_pipe("sapbert_linker")
     data = bytearray(nlp.get_pipe("sapbert_linker").to_bytes())
@@ -100,9 +97,7 @@ def test_linker_from_damaged_bytes_is_an_error(nlp: Language) -> None:
     "name",
     ["/evil", "x//../evil", "C:/evil", "x\\evil"],
 )
-def test_linker_from_bytes_with_a_file_outside_is_an_error(
-    nlp: Language, tmp_path: Path, name: str
-) -> None:
+def test_linker_from_bytes_with_a_file_outside_is_an_error(nlp, tmp_path, name):
     linker = nlp.get_pipe("sapbert_linker")
     content = srsly.msgpack_loads(linker.to_bytes())
     files = content["kb"]
@@ -118,9 +113,7 @@ def test_linker_from_bytes_with_a_file_outside_is_an_error(
 
 
 @pytest.mark.parametrize("reload_seconds", [None, 0])
-def test_linker_pickled_finds_later_versions(
-    own_kb: Path, reload_seconds: int | None
-) -> None:
+def test_linker_pickled_finds_later_versions(own_kb, reload_seconds):
     config = {"kb": str(own_kb), "reload_seconds": reload_seconds}
     linker: Any = spacy.blank("en").add_pipe("sapbert_linker", config=config)
     linker.kb.link(["fever"])
@@ -138,9 +131,7 @@ def test_linker_pickled_finds_later_versions(
     assert again.kb.manifest == copies[0].kb.manifest
 
 
-def test_linker_of_spans_at_one_place_with_different_links_warns(
-    sample_kb: Path,
-) -> None:
+def test_linker_of_spans_at_one_place_with_different_links_warns(sample_kb):
     types = {"A": ["T047"], "B": ["T184"]}
     nlp = make_nlp(sample_kb, spans_key="sc", label_types=types)
     doc = Doc(nlp.vocab, words=WORDS)
@@ -155,9 +146,7 @@ def test_linker_of_spans_at_one_place_with_different_links_warns(
     assert {span._.cui for span in group} == {cuis[-1]}
 
 
-def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
-    sample_kb: Path,
-) -> None:
+def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(sample_kb):
     config = {"kb": str(sample_kb), "spans_key": "sc", "filter": {"types": ["T047"]}}
     nlp = make_nlp(**config)
     doc = Doc(nlp.vocab, words=WORDS)
@@ -180,7 +169,7 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(
         assert "sc" not in nlp(without).spans
 
 
-def test_displacy_links_to_the_pages_of_concepts(nlp: Language) -> None:
+def test_displacy_links_to_the_pages_of_concepts(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     doc = Doc(nlp.vocab, words=["fever", "頭痛"])
     doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
@@ -197,13 +186,13 @@ def test_displacy_links_to_the_pages_of_concepts(nlp: Language) -> None:
     ("text", "note"),
     [("fever\0", None), ("x " * 5_000, "truncated"), ("頭痛", "empty")],
 )
-def test_linker_accepts_strange_entities(nlp: Language, text: str, note: str) -> None:
+def test_linker_accepts_strange_entities(nlp, text, note):
     doc = Doc(nlp.vocab, words=[text])
     doc.ents = [Span(doc, 0, 1, "X")]
     assert nlp(doc).ents[0]._.link_note == note
 
 
-def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
+def test_linker_score_counts_no_missing_link_as_a_hit(nlp):
     predicted, gold = nlp(make_doc(nlp)), make_doc(nlp)
     gold[3].ent_kb_id_ = gold[4].ent_kb_id_ = "C0000001"
     gold[6].ent_kb_id_ = "C0000002"
@@ -212,9 +201,7 @@ def test_linker_score_counts_no_missing_link_as_a_hit(nlp: Language) -> None:
     assert nlp.evaluate([Example(make_doc(nlp), gold)])["nel_micro_f"] == 0.5
 
 
-def test_linker_score_end_to_end_counts_missed_and_spurious_entities(
-    nlp: Language,
-) -> None:
+def test_linker_score_end_to_end_counts_missed_and_spurious_entities(nlp):
     words = ["MI", "or", "fever", "and", "MI", "in", "MI", "MI", "MI"]
     predicted, gold = Doc(nlp.vocab, words=words), Doc(nlp.vocab, words=words)
     # right, spurious, missed, wrong id, of a composite, NIL on both sides
@@ -241,9 +228,7 @@ def test_linker_score_end_to_end_counts_missed_and_spurious_entities(
     assert scores["nel_micro_r"] == pytest.approx(1 / 2)
 
 
-def test_linker_needs_a_kb_only_to_link(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_linker_needs_a_kb_only_to_link(monkeypatch, tmp_path):
     monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
@@ -257,7 +242,7 @@ def test_linker_needs_a_kb_only_to_link(
         nlp.to_disk(tmp_path / "saved")
 
 
-def test_linker_open_loads_all_that_links(sample_kb: Path) -> None:
+def test_linker_open_loads_all_that_links(sample_kb):
     nlp = make_nlp(sample_kb)
     nlp.add_pipe("sapbert_mentions", first=True)
     linker: Any = nlp.get_pipe("sapbert_linker")
@@ -284,9 +269,7 @@ def test_linker_open_loads_all_that_links(sample_kb: Path) -> None:
         ({"filter": {"tuis": []}}, "E333.*tuis"),
     ],
 )
-def test_linker_invalid_setting_is_an_error_with_its_name(
-    config: dict, message: str
-) -> None:
+def test_linker_invalid_setting_is_an_error_with_its_name(config, message):
     with pytest.raises(ValueError, match=message):
         NLP.add_pipe("sapbert_linker", config=config)
 
@@ -333,9 +316,7 @@ def described(linker: Any) -> list[Any]:
     return [state, opened.pin, opened.reload_seconds, opened.encoder]
 
 
-def test_linker_settings_round_trip_in_config_and_pipeline(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_linker_settings_round_trip_in_config_and_pipeline(own_kb, tmp_path):
     assert {*OTHER_SETTINGS, "factory", "kb", "kb_digest", "scorer"} == {*DEFAULTS}
     nlp = spacy.blank("en")
     own = {"kb": str(own_kb), "kb_digest": read_version(own_kb).manifest.digest}
@@ -348,7 +329,7 @@ def test_linker_settings_round_trip_in_config_and_pipeline(
         assert other.config["components"] == nlp.config["components"]
 
 
-def test_linker_uses_the_error_handler(nlp: Language) -> None:
+def test_linker_uses_the_error_handler(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     failed: list[str] = []
     other = pickle.loads(pickle.dumps(linker))
@@ -368,9 +349,7 @@ class FirstOnly(SapbertLinker):
         return [[*of_doc[:1], *[nothing] * len(of_doc[1:])] for of_doc in links]
 
 
-def test_linker_subclass_that_overrides_predict_works(
-    own_kb: Path, tmp_path: Path
-) -> None:
+def test_linker_subclass_that_overrides_predict_works(own_kb, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("test_linker_first_only", config={"kb": str(own_kb), "k": 3})
     linker: Any = complete_pipeline(nlp, detection=False)
@@ -399,9 +378,7 @@ FEVER = Concept(
 
 
 @pytest.fixture(scope="module")
-def codes_kb(
-    make_kb: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def codes_kb(make_kb, tmp_path_factory) -> Path:
     return make_kb(
         tmp_path_factory.mktemp("codes"), [FEVER, Concept("C2", ["Headache"])]
     )
@@ -413,7 +390,7 @@ def make_doc_of_codes(nlp: Language) -> Doc:
     return doc
 
 
-def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> None:
+def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb):
     nlp = make_nlp(codes_kb, codes=["SNOMEDCT_US", "ICD10CM"])
     nlp.initialize()
     fever, headache, _ = nlp(make_doc_of_codes(nlp)).ents
@@ -428,7 +405,7 @@ def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb: Path) -> Non
     assert fever._.codes == {"MESH": ["D005334"]}
 
 
-def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
+def test_codes_of_a_span_group_and_another_attribute(codes_kb):
     nlp = make_nlp(codes_kb, codes=["MSH"], spans_key="sc", codes_attr="mesh_codes")
     doc = Doc(nlp.vocab, words=["fever"])
     doc.spans["sc"] = SpanGroup(doc, spans=[Span(doc, 0, 1, "X")])
@@ -437,9 +414,7 @@ def test_codes_of_a_span_group_and_another_attribute(codes_kb: Path) -> None:
     assert group.attrs["mesh_codes"] == [{"MSH": ["D005334"]}]
 
 
-def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(
-    codes_kb: Path, tmp_path: Path
-) -> None:
+def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(codes_kb, tmp_path):
     nlp = make_nlp(codes_kb, codes=["RXNORM"])
     with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
         nlp(make_doc_of_codes(nlp))

@@ -28,9 +28,7 @@ NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
 
 
-def test_components_are_not_saved_in_a_version_of_a_knowledge_base(
-    own_kb: Path,
-) -> None:
+def test_components_are_not_saved_in_a_version_of_a_knowledge_base(own_kb):
     nlp = make_nlp(own_kb)
     nlp.add_pipe("sapbert_mentions", before="sapbert_linker")
     folder = own_kb / "v1" / "pipeline"
@@ -50,7 +48,7 @@ def link(nlp: Language, *words: str) -> list[str | None]:
 
 
 @pytest.fixture
-def other_kb(own_kb: Path, tmp_path: Path) -> Path:
+def other_kb(own_kb, tmp_path) -> Path:
     """The same knowledge base with one more concept."""
     other = tmp_path / "other"
     shutil.copytree(own_kb, other)
@@ -58,7 +56,7 @@ def other_kb(own_kb: Path, tmp_path: Path) -> Path:
     return other
 
 
-def test_linker_options_are_properties(sample_kb: Path) -> None:
+def test_linker_options_are_properties(sample_kb):
     nlp = make_nlp(sample_kb)
     linker: Any = nlp.get_pipe("sapbert_linker")
     assert (linker.k, linker.threshold) == (10, None)
@@ -74,8 +72,8 @@ def test_linker_options_are_properties(sample_kb: Path) -> None:
 
 @pytest.mark.parametrize("how", ["disk", "bytes"])
 def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
-    own_kb: Path, other_kb: Path, tmp_path: Path, how: str
-) -> None:
+    own_kb, other_kb, tmp_path, how
+):
     """As spaCy does it; what was not set when it was saved is restored too."""
     settings: dict[str, Any] = {
         "k": 5,
@@ -103,9 +101,7 @@ def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
     assert "L2" not in copy.kb
 
 
-def test_linker_kb_of_the_config_wins_over_the_saved_one(
-    own_kb: Path, other_kb: Path, tmp_path: Path
-) -> None:
+def test_linker_kb_of_the_config_wins_over_the_saved_one(own_kb, other_kb, tmp_path):
     saved = tmp_path / "saved"
     make_nlp(own_kb).to_disk(saved)
     assert link(spacy.load(saved), "Fever") == ["C0000004"]
@@ -117,9 +113,7 @@ def test_linker_kb_of_the_config_wins_over_the_saved_one(
 
 
 @pytest.mark.parametrize("component", ["sapbert_linker", "sapbert_mentions"])
-def test_component_saved_with_damaged_settings_is_an_error(
-    own_kb: Path, tmp_path: Path, component: str
-) -> None:
+def test_component_saved_with_damaged_settings_is_an_error(own_kb, tmp_path, component):
     nlp = make_nlp(own_kb)
     nlp.add_pipe("sapbert_mentions")
     nlp.to_disk(tmp_path)
@@ -132,8 +126,8 @@ def test_component_saved_with_damaged_settings_is_an_error(
 @pytest.mark.parametrize("component", ["sapbert_linker", "sapbert_mentions"])
 @pytest.mark.parametrize(("kb", "code"), [("nowhere", "E310"), ("empty", "E303")])
 def test_component_with_a_wrong_kb_is_an_error_when_it_is_made(
-    tmp_path: Path, component: str, kb: str, code: str
-) -> None:
+    tmp_path, component, kb, code
+):
     (tmp_path / "empty").mkdir()
     config = {"kb": str(tmp_path / kb)}
     with pytest.raises(SapbertError, match=code):
@@ -146,8 +140,8 @@ def test_component_with_a_wrong_kb_is_an_error_when_it_is_made(
 
 
 def test_relative_kb_is_found_after_the_working_directory_has_changed(
-    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    own_kb, tmp_path, monkeypatch
+):
     monkeypatch.chdir(own_kb.parent)
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_mentions", config={"kb": own_kb.name})
@@ -161,7 +155,7 @@ def test_relative_kb_is_found_after_the_working_directory_has_changed(
 
 
 @pytest.fixture
-def pinned_and_edited(own_kb: Path) -> Language:
+def pinned_and_edited(own_kb) -> Language:
     """A pipeline with a pinned knowledge base, which then uses an edited version."""
     nlp = make_nlp(own_kb, kb_digest=read_version(own_kb).manifest.digest)
     linker: Any = nlp.get_pipe("sapbert_linker")
@@ -170,8 +164,8 @@ def pinned_and_edited(own_kb: Path) -> Language:
 
 
 def test_linker_pinned_and_edited_is_loaded_as_it_was_saved(
-    pinned_and_edited: Language, own_kb: Path, tmp_path: Path
-) -> None:
+    pinned_and_edited, own_kb, tmp_path
+):
     pinned_and_edited.to_disk(tmp_path / "saved")
     loaded = spacy.load(tmp_path / "saved")
     assert link(loaded, "ward one") == ["L1"]
@@ -200,7 +194,7 @@ class InstalledKb:
         return self.folder
 
 
-def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb: Path) -> None:
+def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb):
     nlp = make_nlp(None).from_bytes(make_nlp(own_kb).to_bytes())
     linker: Any = nlp.get_pipe("sapbert_linker")
     linker.kb = add_concepts(linker.kb, [NEW])
@@ -218,9 +212,7 @@ def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb: Path) ->
 
 
 @pytest.mark.parametrize("name", ["wards", None])
-def test_linker_saves_an_installed_kb_by_name(
-    own_kb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
-) -> None:
+def test_linker_saves_an_installed_kb_by_name(own_kb, tmp_path, monkeypatch, name):
     point = InstalledKb(own_kb)
     monkeypatch.setattr(versions, "entry_points", lambda group: [point])
     nlp = make_nlp(name)
@@ -237,9 +229,7 @@ def test_linker_saves_an_installed_kb_by_name(
         link(spacy.load(tmp_path / "saved"), "MI")
 
 
-def test_linker_taken_from_another_pipeline_keeps_its_kb(
-    own_kb: Path, other_kb: Path, tmp_path: Path
-) -> None:
+def test_linker_taken_from_another_pipeline_keeps_its_kb(own_kb, other_kb, tmp_path):
     source = make_nlp(own_kb)
     source.get_pipe("sapbert_linker").kb = other_kb
     source.to_disk(tmp_path / "source")
@@ -253,7 +243,7 @@ def test_linker_taken_from_another_pipeline_keeps_its_kb(
     assert "L2" in spacy.load(tmp_path / "taken").get_pipe("sapbert_linker").kb
 
 
-def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
+def test_linker_reload_opens_a_new_version(own_kb):
     nlp = make_nlp(own_kb)
     linker: Any = nlp.get_pipe("sapbert_linker")
     before = link(nlp, "ward one")
@@ -270,9 +260,7 @@ def test_linker_reload_opens_a_new_version(own_kb: Path) -> None:
     assert pinned.get_pipe("sapbert_linker").kb is opened
 
 
-def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(
-    own_kb: Path,
-) -> None:
+def test_linker_reloads_by_itself_and_keeps_the_old_version_of_a_damaged_one(own_kb):
     nlp = make_nlp(own_kb, reload_seconds=0)
     add_concepts(load_kb(own_kb), [NEW])
     assert link(nlp, "ward one") == ["L1"]
@@ -294,13 +282,8 @@ def damage_index(folder: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["index", "room", "export"])
 def test_linker_reload_that_fails_keeps_what_is_open(
-    other_encoder_kb: Path,
-    sample_kb: Path,
-    exported_kb: Path,
-    missing: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    other_encoder_kb, sample_kb, exported_kb, missing, tmp_path, monkeypatch
+):
     first = {"index": sample_kb, "export": exported_kb}.get(missing, other_encoder_kb)
     folder = Path(shutil.copytree(first, tmp_path / "kb"))
     config: dict[str, Any] = {}
@@ -334,16 +317,12 @@ def test_linker_reload_that_fails_keeps_what_is_open(
         ({"source_rank": ["NOPE"]}, "source_rank"),
     ],
 )
-def test_linker_initialize_checks_settings_against_the_kb(
-    sample_kb: Path, settings: dict[str, Any], field: str
-) -> None:
+def test_linker_initialize_checks_settings_against_the_kb(sample_kb, settings, field):
     with pytest.raises(SapbertError, match=f"E332.*`{field}`"):
         make_nlp(sample_kb, **settings).initialize()
 
 
-def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
-    sample_kb: Path,
-) -> None:
+def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(sample_kb):
     nlp = make_nlp(sample_kb)
     assigned = nlp.analyze_pipes()["attrs"]
     assert assigned["span._.link_note"]["assigns"] == ["sapbert_linker"]
@@ -353,7 +332,7 @@ def test_analyze_pipes_has_all_attributes_and_two_linkers_are_a_warning(
 
 
 @pytest.fixture(scope="module")
-def two_languages(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_languages(make_kb, tmp_path_factory) -> Path:
     """ "ih" is Spanish for heart failure, and of no known language for a clinic."""
     concepts = [
         Concept("C1", ["heart failure", "ih"], languages={"ENG": [0], "SPA": [1]}),
@@ -372,8 +351,8 @@ def two_languages(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Pat
     ],
 )
 def test_linker_uses_names_in_the_language_of_the_document(
-    two_languages: Path, lang: str, filter: dict[str, Any], expected: set[str]
-) -> None:
+    two_languages, lang, filter, expected
+):
     nlp = spacy.blank(lang)
     nlp.add_pipe("sapbert_linker", config={"kb": str(two_languages), "filter": filter})
     doc = Doc(nlp.vocab, words=["ih", "clinic"])
@@ -388,8 +367,8 @@ def test_linker_uses_names_in_the_language_of_the_document(
 
 @pytest.mark.parametrize(("lang", "expected"), [("en", []), ("es", ["IH"])])
 def test_mentions_finds_names_in_the_language_of_the_document(
-    two_languages: Path, lang: str, expected: list[str]
-) -> None:
+    two_languages, lang, expected
+):
     nlp = spacy.blank(lang)
     nlp.add_pipe("sapbert_mentions", config={"kb": str(two_languages), "min_length": 2})
     assert [ent.text for ent in nlp("IH unit").ents] == expected

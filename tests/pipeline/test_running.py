@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 import spacy
 from spacy.language import Language
@@ -23,9 +21,7 @@ def silent_component(doc):
     return doc
 
 
-def test_link_documents_encodes_a_mention_once_in_all_batches(
-    sample_kb: Path, encoded: list[int]
-) -> None:
+def test_link_documents_encodes_a_mention_once_in_all_batches(sample_kb, encoded):
     nlp = spacy.blank("en")
     complete_pipeline(nlp, kb=str(sample_kb), detection=False)
     docs = [nlp.make_doc("heart atack") for _ in range(4)]
@@ -59,7 +55,7 @@ def find_long_forms(doc):
 @pytest.mark.parametrize(
     "component", ["sapbert_abbreviations", "test_pipelines_long_forms"]
 )
-def test_complete_pipeline_keeps_the_detector_of_abbreviations(component: str) -> None:
+def test_complete_pipeline_keeps_the_detector_of_abbreviations(component):
     nlp = spacy.blank("en")
     nlp.add_pipe(component)
     complete_pipeline(nlp, detection=False)
@@ -123,9 +119,7 @@ def cuis(docs):
     return [(doc.id, [entity["cui"] for entity in doc.entities]) for doc in docs]
 
 
-def test_link_documents_failing_document_is_an_error_without_text(
-    sample_kb,
-):
+def test_link_documents_failing_document_is_an_error_without_text(sample_kb):
     nlp = make_linking(sample_kb, "test_pipelines_failing")
     texts = ["fever", "fine", f"bad {SENTINEL}", f"bad too {SENTINEL}"]
     documents = [Document(f"n{i}", text) for i, text in enumerate(texts)]

@@ -54,14 +54,14 @@ def learn(folder: Path, share: float = 0.5) -> list:
     )
 
 
-def test_names_with_few_mentions_are_learned(sample_kb: Path) -> None:
+def test_names_with_few_mentions_are_learned(sample_kb):
     # Fever is a mention in two of three places.
     assert learn(sample_kb) == [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
     assert learn(sample_kb, 0.7)[0] == NameCount("fever", 2, 3)
     assert learn(sample_kb, 0) == []
 
 
-def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_list_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "stop_names.tsv"
     write_stop_names(path, [NameCount("type - 2", 0, 3)], lang="en")
     names = read_stop_names(path)
@@ -70,7 +70,7 @@ def test_list_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert "name\tmentions\toccurrences\ntype - 2\t0\t3\nabnormal" in path.read_text()
 
 
-def test_list_can_be_written_by_hand(tmp_path: Path) -> None:
+def test_list_can_be_written_by_hand(tmp_path):
     path = tmp_path / "stop_names.txt"
     path.write_text("# mine\nHistory\n\nBeta-blocker\t1\n")
     assert read_stop_names(path) == ["History", "Beta-blocker"]
@@ -79,7 +79,7 @@ def test_list_can_be_written_by_hand(tmp_path: Path) -> None:
         read_stop_names(path)
 
 
-def test_list_is_saved_with_the_pipeline(sample_kb: Path, tmp_path: Path) -> None:
+def test_list_is_saved_with_the_pipeline(sample_kb, tmp_path):
     path = tmp_path / "stop_names.tsv"
     path.write_text("Fever")
     nlp = spacy.blank("en")
@@ -102,9 +102,7 @@ def test_list_is_saved_with_the_pipeline(sample_kb: Path, tmp_path: Path) -> Non
     assert [ent.text for ent in copy(text).ents] == ["heart attack"]
 
 
-def test_command_writes_the_list_that_assemble_takes(
-    sample_kb: Path, tmp_path: Path
-) -> None:
+def test_command_writes_the_list_that_assemble_takes(sample_kb, tmp_path):
     corpus, output = tmp_path / "train.txt", tmp_path / "stop_names.tsv"
     corpus.write_text(PUBTATOR)
     invoke("stop-names", sample_kb, corpus, "-o", output, code=0)

@@ -1,6 +1,5 @@
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from tests.pipelines import make_nlp
 
 
 @pytest.fixture
-def link_as_worker(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
+def link_as_worker(monkeypatch) -> Callable[..., list[Any]]:
     """Links documents as a worker does, with what is sent to it and back."""
 
     def link(nlp: Language, *documents: Document) -> list[Any]:
@@ -53,9 +52,7 @@ def find_bad(doc: Doc) -> Doc:
     return doc
 
 
-def test_workers_returns_the_errors_of_documents(
-    sample_kb: Path, link_as_worker: Callable[..., list[Any]]
-) -> None:
+def test_workers_returns_the_errors_of_documents(sample_kb, link_as_worker):
     nlp = spacy.blank("en")
     nlp.add_pipe("test_workers_bad")
     nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
@@ -74,7 +71,7 @@ def test_workers_returns_the_errors_of_documents(
 
 
 @pytest.mark.usefixtures("new_process")
-def test_workers_keep_the_order_and_can_be_used_again(exported_kb: Path) -> None:
+def test_workers_keep_the_order_and_can_be_used_again(exported_kb):
     """The job is too large for the buffer of a pipe, so sending it must not wait."""
     settings = {"name": None, "kb": str(exported_kb)}
 

@@ -198,7 +198,7 @@ def use_newest(client: Sender) -> Any:
 
 
 @pytest.fixture(scope="session")
-def start_service(shared_process: Any) -> Start:
+def start_service(shared_process) -> Start:
     """Starts `spacy sapbert serve` with some options on a free port."""
 
     def start(*options: object, **environment: str) -> Client:
@@ -297,7 +297,7 @@ def open_local() -> Iterator[OpenLocal]:
 
 
 @pytest.fixture(scope="session")
-def local(open_local: OpenLocal, sample_kb: Path) -> LocalClient:
+def local(open_local, sample_kb) -> LocalClient:
     """A service in this process with the names of the small vocabulary."""
     return open_local(sample_kb)
 
@@ -322,9 +322,7 @@ def strict_settings() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def strict(
-    open_local: OpenLocal, sample_kb: Path, strict_settings: dict[str, Any]
-) -> LocalClient:
+def strict(open_local, sample_kb, strict_settings) -> LocalClient:
     """A service with these settings."""
     return open_local(sample_kb, **strict_settings)
 
@@ -411,7 +409,7 @@ def listen() -> Iterator[Listen]:
 
 
 @pytest.fixture(scope="module")
-def kb(sample_kb: Path) -> Any:
+def kb(sample_kb) -> Any:
     """The small vocabulary."""
     from spacy_sapbert import load_kb
 
@@ -419,7 +417,7 @@ def kb(sample_kb: Path) -> Any:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Any:
+def store(tmp_path) -> Any:
     """A new file of reviews."""
     from spacy_sapbert.serve.reviews.store import ReviewStore
 

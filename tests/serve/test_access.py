@@ -1,7 +1,6 @@
 """Roles and their tokens, pages of other sites, and a service that cannot write."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,7 @@ from spacy_sapbert.serve.reviews import store as store_module
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.serve.settings import DEFAULT_LIMITS, read_limits
 
-from .conftest import LocalClient, OpenLocal, Reply
+from .conftest import LocalClient, Reply
 
 READER, ANNA, REVIEWER, ADMIN = ("r" * 20, "a" * 20, "v" * 20, "m" * 20)
 TOKENS = (
@@ -53,9 +52,7 @@ ALLOWED = {READER: Role.READER, REVIEWER: Role.REVIEWER, ADMIN: Role.ADMIN}
 
 
 @pytest.fixture(scope="module")
-def guarded(
-    open_local: OpenLocal, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
-) -> LocalClient:
+def guarded(open_local, sample_kb, tmp_path_factory) -> LocalClient:
     store = ReviewStore(tmp_path_factory.mktemp("guarded") / "reviews.db")
     return open_local(sample_kb, store, tokens=TOKENS)
 
@@ -70,7 +67,7 @@ def send(client: LocalClient, token: str | None, request: str, data: Any = 0) ->
     return client.send(method, path.replace("{", "").replace("}", ""), body, headers)
 
 
-def test_each_role_may_send_what_it_needs(guarded: LocalClient) -> None:
+def test_each_role_may_send_what_it_needs(guarded):
     api = guarded.get("/openapi.json").json()
     described = {
         f"{method.upper()} {path}": operation.get("x-role")
@@ -94,7 +91,7 @@ def test_each_role_may_send_what_it_needs(guarded: LocalClient) -> None:
             assert answer.status != 401
 
 
-def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
+def test_a_name_is_bound_to_its_token(guarded):
     note = {"name": "n", "text": "Fever."}
     document = send(guarded, ANNA, "POST /reviews/documents", note).json()["document"]
 
@@ -129,7 +126,7 @@ def test_a_name_is_bound_to_its_token(guarded: LocalClient) -> None:
     }
 
 
-def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
+def test_tokens_are_read_with_roles_and_names(tmp_path):
     path = tmp_path / "tokens"
     path.write_text(
         f"# roles\nreader {READER}\n\nReviewer {ANNA}  Anna   Huber\nadmin {ADMIN}\n"
@@ -148,7 +145,7 @@ def test_tokens_are_read_with_roles_and_names(tmp_path: Path) -> None:
         *("", f"{READER}\n{ADMIN}", "ä" * 20),
     ],
 )
-def test_a_bad_file_of_tokens_is_an_error(tmp_path: Path, text: str) -> None:
+def test_a_bad_file_of_tokens_is_an_error(tmp_path, text):
     path = tmp_path / "tokens"
     path.write_text(text)
     with pytest.raises(SapbertError, match="E450") as caught:
@@ -156,7 +153,7 @@ def test_a_bad_file_of_tokens_is_an_error(tmp_path: Path, text: str) -> None:
     assert READER not in str(caught.value)
 
 
-def test_limits_are_read_from_the_command_line() -> None:
+def test_limits_are_read_from_the_command_line():
     limits = read_limits(["seconds=120", "of_client=1_000"])
     assert (limits.seconds, limits.of_client) == (120.0, 1_000)
     assert limits.body == DEFAULT_LIMITS.body
@@ -166,11 +163,8 @@ def test_limits_are_read_from_the_command_line() -> None:
 
 
 def test_a_service_that_cannot_write_is_not_ready(
-    open_local: OpenLocal,
-    sample_kb: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    open_local, sample_kb, tmp_path, monkeypatch
+):
     client = open_local(sample_kb, ReviewStore(tmp_path / "reviews.db"))
     assert client.get("/readyz").status == 200
     full = SimpleNamespace(free=10)
@@ -180,9 +174,7 @@ def test_a_service_that_cannot_write_is_not_ready(
     assert client.get("/healthz").status == 200
 
 
-def test_a_full_disk_is_507(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
+def test_a_full_disk_is_507(open_local, sample_kb, store):
     """SQLite reports a file that may not grow as it does a full disk."""
     client = open_local(sample_kb, store)
     pages = store.query("PRAGMA page_count")[0][0]

@@ -31,7 +31,7 @@ NOTE = "He had a heart attack in 2019. No fever today."
 
 
 @pytest.fixture(scope="module")
-def linking(sample_kb: Path) -> Iterator[Service]:
+def linking(sample_kb) -> Iterator[Service]:
     service = start_linking(sample_kb)
     yield service
     service.close()
@@ -76,7 +76,7 @@ def fail(service: Service, tool: str, **arguments: Any) -> str:
     return text
 
 
-def test_every_tool_is_listed_with_schemas(linking: Service) -> None:
+def test_every_tool_is_listed_with_schemas(linking):
     async def run(client: Client) -> Any:
         return client.instructions, (await client.list_tools()).tools
 
@@ -92,9 +92,7 @@ def test_every_tool_is_listed_with_schemas(linking: Service) -> None:
         assert not tool.annotations.open_world_hint
 
 
-def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
-    linking: Service,
-) -> None:
+def test_link_text_returns_mentions_with_ids_a_page_at_a_time(linking):
     found = call(linking, "link_text", text=NOTE, candidates=1)
     assert found["kb"] == linking.kb.manifest.digest
     shown = [(NOTE[m["start"] : m["end"]], m["cui"]) for m in found["mentions"]]
@@ -112,7 +110,7 @@ def test_link_text_returns_mentions_with_ids_a_page_at_a_time(
     assert call(linking, "link_text", text="")["total"] == 0
 
 
-def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
+def test_a_long_note_has_a_bounded_answer(linking):
     text = "heart attack, fever and headache. " * 300
     found = call(linking, "link_text", text=text, limit=50, candidates=5)
     assert 10 < len(found["mentions"]) < 50
@@ -120,7 +118,7 @@ def test_a_long_note_has_a_bounded_answer(linking: Service) -> None:
     assert "200000" in fail(linking, "link_text", text="a " * LONGEST_NOTE)
 
 
-def test_link_terms_says_what_to_review(linking: Service) -> None:
+def test_link_terms_says_what_to_review(linking):
     terms = ["Pyrexia", "MI", "heart attacc", "§"]
     found = call(linking, "link_terms", terms=terms)["found"]
     pyrexia, infarct, misspelt, nothing = found
@@ -136,7 +134,7 @@ def test_link_terms_says_what_to_review(linking: Service) -> None:
     assert (bare["certainty"], bare["candidates"]) == ("tied", [])
 
 
-def test_concepts_are_searched_and_read(linking: Service) -> None:
+def test_concepts_are_searched_and_read(linking):
     found = call(linking, "search_concepts", query="heart", limit=3)
     assert len(found["concepts"]) == 3
     assert found["concepts"][0]["cui"] in ("C0000001", "C0000003")
@@ -150,7 +148,7 @@ def test_concepts_are_searched_and_read(linking: Service) -> None:
     assert card["parents"] == [{"cui": "C0000003", "name": "Heart disease"}]
 
 
-def test_an_agent_verifies_what_it_wrote(linking: Service) -> None:
+def test_an_agent_verifies_what_it_wrote(linking):
     found = call(linking, "verify_id", text="pyrexia", id="C0000007", label="Pyrexia")
     (verdict,) = found["verdicts"]
     assert (verdict["verdict"], verdict["better"]) == ("wrong", "C0000004")
@@ -176,17 +174,15 @@ NAME = "Zqxwvut Patientname"
     ],
 )
 def test_errors_say_what_was_expected_and_do_not_quote_the_arguments(
-    linking: Service, tool: str, arguments: dict[str, Any], expected: str
-) -> None:
+    linking, tool, arguments, expected
+):
     error = fail(linking, tool, **arguments)
     assert expected in error
     assert not re.search(r"`?/[a-z]", error)  # no path of HTTP
     assert not {"Zqxwvut", "Patientname"} & {*re.findall(r"\w+", error)}
 
 
-def test_a_call_with_half_a_surrogate_pair_is_answered(
-    linking: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_with_half_a_surrogate_pair_is_answered(linking, monkeypatch):
     client = {"name": "test", "version": "1"}
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
     call = {"name": "link_text", "arguments": {"text": "\U0001f600\ud800 fever \udc00"}}
@@ -218,9 +214,7 @@ def test_a_call_with_half_a_surrogate_pair_is_answered(
     assert (mention["start"], mention["text"]) == (3, "fever")
 
 
-def test_a_failure_of_the_service_has_no_text(
-    linking: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_of_the_service_has_no_text(linking, monkeypatch):
     def crash(*_: Any, **__: Any) -> Any:
         raise RuntimeError("a line of a note")
 
@@ -228,7 +222,7 @@ def test_a_failure_of_the_service_has_no_text(
     assert "note" not in fail(linking, "link_terms", terms=["fever"])
 
 
-def test_the_resource_is_the_knowledge_base(linking: Service) -> None:
+def test_the_resource_is_the_knowledge_base(linking):
     async def run(client: Client) -> Any:
         listed = (await client.list_resources()).resources
         return listed, (await client.read_resource(str(listed[0].uri))).contents[0]
@@ -257,9 +251,7 @@ async def start_command(kb: Path, errors: Path) -> AsyncIterator[Client]:
 
 
 @pytest.mark.process
-def test_the_command_speaks_on_its_standard_streams(
-    exported_kb: Path, tmp_path: Path
-) -> None:
+def test_the_command_speaks_on_its_standard_streams(exported_kb, tmp_path):
     errors = tmp_path / "errors.txt"
     text = ("heart attack, fever and headache. " * 3_000)[:100_000]
 
@@ -312,7 +304,7 @@ def is_like(shown: Any, real: Any) -> bool:
     return bool(shown == real)
 
 
-def test_the_session_of_the_docs_is_what_is_answered(demo_folder: Path) -> None:
+def test_the_session_of_the_docs_is_what_is_answered(demo_folder):
     service = start_linking(demo_folder / "models" / "sample" / "kb")
     turns = read_session()
     assert {tool for tool, *_ in turns} == {"link_text", "link_terms"}
@@ -322,7 +314,7 @@ def test_the_session_of_the_docs_is_what_is_answered(demo_folder: Path) -> None:
     service.close()
 
 
-def test_the_configuration_of_the_docs_is_a_command() -> None:
+def test_the_configuration_of_the_docs_is_a_command():
     block = PAGE.read_text("utf8").partition("```json\n")[2].partition("```")[0]
     (server,) = json.loads(block)["mcpServers"].values()
     assert server["args"][:2] == ["sapbert", "mcp"]

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.reviews.store import ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import Listen, ThreadClient
+from .conftest import ThreadClient
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright drives the browser"
@@ -38,7 +37,7 @@ WRITES = "**/reviews/decisions"
 
 
 @pytest.fixture(scope="module")
-def browser(shared_process: Any) -> Iterator[Any]:
+def browser(shared_process) -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
         options = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
         opened = driver.chromium.launch(**options)
@@ -47,12 +46,7 @@ def browser(shared_process: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def reviewed(
-    listen: Listen,
-    make_kb: Any,
-    few_concepts: list[Concept],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> ThreadClient:
+def reviewed(listen, make_kb, few_concepts, tmp_path_factory) -> ThreadClient:
     """A service with reviews, and a vocabulary with markup in its names."""
     folder = tmp_path_factory.mktemp("browser")
     hostile = Concept("C<i>9</i>", [NAME], definition=SCRIPT, types=["T047"])
@@ -62,7 +56,7 @@ def reviewed(
 
 
 @pytest.fixture
-def page(browser: Any, reviewed: ThreadClient) -> Iterator[Any]:
+def page(browser, reviewed) -> Iterator[Any]:
     """The page; at its end nothing was loaded from elsewhere, and no script failed."""
     context = browser.new_context(accept_downloads=True)
     opened = context.new_page()
@@ -195,9 +189,7 @@ def open_file(page: Any, name: str, text: str) -> None:
     page.wait_for_selector(".bench .text")
 
 
-def test_a_person_links_corrects_teaches_and_goes_back(
-    page: Any, reviewed: ThreadClient
-) -> None:
+def test_a_person_links_corrects_teaches_and_goes_back(page, reviewed):
     for number in range(12):
         link(page, f"{number}: the vwkj zzz, and fever", f"tour-{number}")
         page.keyboard.press("Enter")  # accepts fever
@@ -247,8 +239,8 @@ QUICK = """count => {
 
 @pytest.mark.parametrize("delay", [0, 500])
 def test_twenty_keys_in_a_fifth_of_a_second_decide_one_mention_each(
-    page: Any, reviewed: ThreadClient, delay: int
-) -> None:
+    page, reviewed, delay
+):
     name = f"fast-{delay}.txt"
     words = ["fever", "aspirin", "headache", "diabetes"] * 5
     open_file(page, name, f"{delay}: {', '.join(words)}.")
@@ -263,9 +255,7 @@ def test_twenty_keys_in_a_fifth_of_a_second_decide_one_mention_each(
     assert [one["chosen"] for one in found] == [ids[word] for word in words]
 
 
-def test_marks_changes_and_searches_are_of_their_mention_and_stay(
-    page: Any, reviewed: ThreadClient
-) -> None:
+def test_marks_changes_and_searches_are_of_their_mention_and_stay(page, reviewed):
     become(page, "Mia")
     name, text = "mark", "Mark: fever after a funny turn, heart attack."
     link(page, text, name)
@@ -306,9 +296,7 @@ def test_marks_changes_and_searches_are_of_their_mention_and_stay(
     ]
 
 
-def test_decisions_wait_for_the_network_and_a_reload(
-    page: Any, reviewed: ThreadClient
-) -> None:
+def test_decisions_wait_for_the_network_and_a_reload(page, reviewed):
     link(page, "Offline: fever, aspirin, headache.", "offline.txt")
     decide_offline(page, 2)
     playwright.expect(page.locator(".text .unsaved[role]")).to_have_count(2)
@@ -328,9 +316,7 @@ def test_decisions_wait_for_the_network_and_a_reload(
     playwright.expect(page.locator(".text .nil")).to_have_count(0)
 
 
-def test_offsets_are_those_of_a_file_with_other_line_ends(
-    page: Any, reviewed: ThreadClient
-) -> None:
+def test_offsets_are_those_of_a_file_with_other_line_ends(page, reviewed):
     text = "Windows\r\nwrites\r\n\r\nit: fever\r\nand the rose \U0001f339 thorn\r\n"
     open_file(page, "windows.txt", text)
     page.keyboard.press("Enter")
@@ -351,9 +337,7 @@ def test_offsets_are_those_of_a_file_with_other_line_ends(
 
 
 @pytest.mark.parametrize("delay", [0, 500])
-def test_two_tabs_decide_one_note_at_the_same_time(
-    page: Any, reviewed: ThreadClient, delay: int
-) -> None:
+def test_two_tabs_decide_one_note_at_the_same_time(page, reviewed, delay):
     name, text = f"both-{delay}", f"{delay}, both: fever, aspirin, headache."
     link(page, text, name)
     other = page.context.new_page()
@@ -381,8 +365,8 @@ def test_two_tabs_decide_one_note_at_the_same_time(
 
 
 def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
-    page: Any, reviewed: ThreadClient
-) -> None:
+    page, reviewed
+):
     files = [
         {
             "name": f"queue-{number}.txt",
@@ -414,9 +398,7 @@ def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
     assert decisions(reviewed, "queue-0.txt") == []
 
 
-def test_where_reviewers_differ_is_seen_and_settled(
-    page: Any, reviewed: ThreadClient
-) -> None:
+def test_where_reviewers_differ_is_seen_and_settled(page, reviewed):
     link(page, "Differ: MI.", "differ.txt")
     page.keyboard.press("1")
     expect_decided(page, 1)
@@ -458,11 +440,7 @@ ADMIN = {"authorization": f"Bearer {TOKENS['admin']}"}
 
 @pytest.fixture(scope="module")
 def guarded(
-    listen: Listen,
-    make_kb: Any,
-    few_concepts: list[Concept],
-    letters_order: Any,
-    tmp_path_factory: pytest.TempPathFactory,
+    listen, make_kb, few_concepts, letters_order, tmp_path_factory
 ) -> ThreadClient:
     """A service with probabilities, and with a token for each role.
 
@@ -479,7 +457,7 @@ def guarded(
 
 
 @pytest.fixture
-def enter(browser: Any, guarded: ThreadClient) -> Iterator[Any]:
+def enter(browser, guarded) -> Iterator[Any]:
     """Opens the page with the token of somebody, which it asks for once."""
     contexts = []
 
@@ -503,7 +481,7 @@ def is_seen(page: Any, *selectors: str) -> list[bool]:
     return [page.locator(one).first.is_visible() for one in selectors]
 
 
-def test_a_page_shows_what_its_token_may_do(enter: Any, guarded: ThreadClient) -> None:
+def test_a_page_shows_what_its_token_may_do(enter, guarded):
     page = enter("Ida")
     name = page.locator("#reviewer")
     assert (name.input_value(), name.is_editable()) == ("Ida", False)
@@ -545,7 +523,7 @@ def download(page: Any, format: str) -> None:
     page.click("summary:has-text('Download')")  # closes the menu
 
 
-def test_the_ids_of_a_column_are_verified(page: Any) -> None:
+def test_the_ids_of_a_column_are_verified(page):
     table = "code,term\nC0000004,fever\nC0000001,fever\nC9999999,heart attack\n,MI\n"
     file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
     page.click("nav a[href='#column']")
@@ -560,9 +538,7 @@ def test_the_ids_of_a_column_are_verified(page: Any) -> None:
     )
 
 
-def test_a_column_is_decided_by_keys_with_relations_and_ids(
-    page: Any, tmp_path: Path
-) -> None:
+def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
     table = "code;term\nX:1;fever\nX:2;MI\nX:3;zebra\n"
     file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
     page.click("nav a[href='#column']")
@@ -607,7 +583,7 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(
     ]
 
 
-def test_texts_and_names_stay_texts_and_are_read_apart(page: Any) -> None:
+def test_texts_and_names_stay_texts_and_are_read_apart(page):
     link(page, f"{SCRIPT} with {NAME} and fever")
     assert SCRIPT in page.locator(".text").inner_text()
     page.goto(f"{page.url.partition('#')[0]}#look/C%3Ci%3E9%3C%2Fi%3E")
@@ -641,9 +617,7 @@ WORDS = r"below_threshold|NIL\b|[Dd]igest|--\w|/search|undefined|null|\b1 \w+s\b
     ("width", "scheme"),
     [(1200, "dark"), (380, "light")],
 )
-def test_axe_finds_nothing_and_words_are_those_of_users(
-    page: Any, scheme: str, width: int
-) -> None:
+def test_axe_finds_nothing_and_words_are_those_of_users(page, scheme, width):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})

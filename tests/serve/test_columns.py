@@ -5,7 +5,6 @@ import datetime
 import io
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from spacy_sapbert import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import JSON, LocalClient, OpenLocal
+from .conftest import JSON, LocalClient
 
 BYTES = {"content-type": "application/octet-stream"}
 FEVER, INFARCT = "C0000004", "C0000001"
@@ -60,8 +59,8 @@ def read_sssom(data: bytes) -> list[dict[str, str]]:
 
 
 def test_a_download_has_what_was_shown_although_another_version_is_used(
-    open_local: OpenLocal, own_kb: Path
-) -> None:
+    open_local, own_kb
+):
     """The terms were mapped again, with the knowledge base of the moment."""
     client = open_local(own_kb)
     body = map_terms(client, ["ward fever"])
@@ -77,7 +76,7 @@ def test_a_download_has_what_was_shown_although_another_version_is_used(
     assert f'#object_source_version: "{body["kb"]}"' in data.decode()
 
 
-def test_what_is_not_sure_is_to_review_and_in_no_download(local: LocalClient) -> None:
+def test_what_is_not_sure_is_to_review_and_in_no_download(local):
     """Links far below a probability of a half were in `match_final` and SSSOM."""
     terms = ["Fever", "MI", "xqzz"]  # a name, a name of two concepts, and neither
     body = map_terms(local, terms, threshold=-1)
@@ -99,7 +98,7 @@ def test_what_is_not_sure_is_to_review_and_in_no_download(local: LocalClient) ->
     assert len(read_sssom(download(local, body, "sssom.tsv"))) == 3
 
 
-def test_a_row_has_a_kind_of_match_and_an_id(local: LocalClient) -> None:
+def test_a_row_has_a_kind_of_match_and_an_id(local):
     body = map_terms(local, ["Fever", "fever, high", "MI", "zebra"])
     codes = ["R50.9", "R50.8", "", "DOID:1"]
     body["header"] = ["ICD-10-CM", "term"]
@@ -151,7 +150,7 @@ def read_book(client: LocalClient) -> Any:
     return client.send("POST", path, file.getvalue(), BYTES).json()
 
 
-def test_the_cells_of_a_user_keep_their_types(local: LocalClient) -> None:
+def test_the_cells_of_a_user_keep_their_types(local):
     table = read_book(local)
     assert table["rows"] == [["Fever", *SENT]]
     body = {**map_terms(local, ["Fever"]), **table}
@@ -169,13 +168,13 @@ def test_the_cells_of_a_user_keep_their_types(local: LocalClient) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
-def test_a_table_of_windows_is_read(local: LocalClient, encoding: str) -> None:
+def test_a_table_of_windows_is_read(local, encoding):
     data = "id,term\n1,Fièvre\n".encode(encoding)
     answer = local.send("POST", "/column/read?name=a.csv", data, BYTES)
     assert answer.json() == {"header": ["id", "term"], "rows": [["1", "Fièvre"]]}
 
 
-def test_the_most_rows_of_a_table_are_written(local: LocalClient) -> None:
+def test_the_most_rows_of_a_table_are_written(local):
     """A body of 3 MB, which is more than other requests may send."""
     body = map_terms(local, ["Fever"])
     terms = [f"Fever {number:05} {'x' * 2_000}" for number in range(700)]
@@ -186,7 +185,7 @@ def test_the_most_rows_of_a_table_are_written(local: LocalClient) -> None:
     assert local.send("POST", "/column/map", b" " * (5 << 20), JSON).status == 413
 
 
-def test_a_download_has_a_known_format_and_a_whole_table(local: LocalClient) -> None:
+def test_a_download_has_a_known_format_and_a_whole_table(local):
     body = map_terms(local, ["fever"])
     assert local.post("/column/write?format=exe", body).code == "E457"
     for wrong in ({"terms": []}, {"mapped": {}}, {"subject": "x"}, {"header": []}):
@@ -203,9 +202,7 @@ def test_a_download_has_a_known_format_and_a_whole_table(local: LocalClient) -> 
         ("a.csv", b"a\n" + b"1\n" * 20_001),
     ],
 )
-def test_a_bad_table_is_an_error_with_a_code(
-    local: LocalClient, name: str, data: bytes
-) -> None:
+def test_a_bad_table_is_an_error_with_a_code(local, name, data):
     answer = local.send("POST", f"/column/read?name={name}", data, BYTES)
     assert answer.status in (413, 422)
     assert re.fullmatch(r"E\d{3}", answer.code)

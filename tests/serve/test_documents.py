@@ -4,13 +4,11 @@ import io
 import json
 import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews import queue as queues
@@ -20,7 +18,7 @@ from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import LocalClient, OpenLocal, decide, link_all, send_files
+from .conftest import LocalClient, decide, link_all, send_files
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -62,9 +60,7 @@ def brat_archive() -> bytes:
         ({"l.csv": "id,text\nx,F\xe9brile\n".encode("latin-1")}, "x", None),
     ],
 )
-def test_files_are_read_with_what_they_propose(
-    store: ReviewStore, kb: KnowledgeBase, files: dict[str, Any], name: str, spans: Any
-) -> None:
+def test_files_are_read_with_what_they_propose(store, kb, files, name, spans):
     uploads = {
         file: data if isinstance(data, bytes) else data.encode()
         for file, data in files.items()
@@ -77,9 +73,7 @@ def test_files_are_read_with_what_they_propose(
     assert store.proposals(id) == (spans and [Span(*span) for span in spans])
 
 
-def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(store, kb):
     with pytest.raises(RequestError) as caught:
         import_uploads(store, kb, [("b/a.jsonl", b'{"id": 1}\n')])
     assert "[E117] a.jsonl:1" in str(caught.value)
@@ -93,9 +87,7 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(
     assert store.documents() == []
 
 
-def test_an_archive_that_unpacks_to_too_much_is_an_error(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_an_archive_that_unpacks_to_too_much_is_an_error(store, kb):
     blanks = b" " * (40 << 20)
     data = make_archive({"a.txt": b"Fever.", "b.txt": blanks, "c.txt": blanks})
     assert len(data) < 1 << 20
@@ -106,13 +98,7 @@ def test_an_archive_that_unpacks_to_too_much_is_an_error(
 
 
 @pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt"])
-def test_an_archive_writes_nothing_outside(
-    store: ReviewStore,
-    kb: KnowledgeBase,
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_archive_writes_nothing_outside(store, kb, name, tmp_path, monkeypatch):
     temporary = tmp_path / "outer" / "temporary"
     temporary.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -149,9 +135,7 @@ def mention(cui: str | None, *scores: float, **first: Any) -> ShownMention:
     )
 
 
-def test_what_is_most_uncertain_is_first_in_the_queue(
-    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_most_uncertain_is_first_in_the_queue(store, monkeypatch):
     expected = {
         "tied": mention("C0", 1.0, 1.0, tie="id"),
         "hardly probable": mention("C0", 0.9, probability=0.3),
@@ -178,7 +162,7 @@ def test_what_is_most_uncertain_is_first_in_the_queue(
     assert {len(group.places) for group in queue.first} == {1}
 
 
-def test_a_removed_document_leaves_nothing_in_the_file(tmp_path: Path) -> None:
+def test_a_removed_document_leaves_nothing_in_the_file(tmp_path):
     path = tmp_path / "reviews.db"
     store = ReviewStore(path)
     spans = [Span(0, 1, "secret-label", "")]
@@ -227,9 +211,7 @@ XRAY = b"Normal chest x-ray."
         ),
     ],
 )
-def test_no_note_of_an_upload_disappears(
-    store: ReviewStore, kb: KnowledgeBase, files: Any, names: dict[str, str]
-) -> None:
+def test_no_note_of_an_upload_disappears(store, kb, files, names):
     """Notes of one name, or of one text, became one note without a word."""
     added = import_uploads(store, kb, files)
     assert (added.read, added.skipped) == (2, 0)
@@ -241,9 +223,7 @@ def test_no_note_of_an_upload_disappears(
     assert len(store.documents()) == 2
 
 
-def test_an_upload_with_an_invalid_file_keeps_nothing(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_an_upload_with_an_invalid_file_keeps_nothing(store, kb):
     files = [("a.txt", b"Fever."), ("b.jsonl", b'{"id": 1}\n')]
     with pytest.raises(RequestError, match=r"b\.jsonl:1"):
         import_uploads(store, kb, files)
@@ -253,7 +233,7 @@ def test_an_upload_with_an_invalid_file_keeps_nothing(
     assert store.documents() == []
 
 
-def test_more_documents_than_are_kept_are_none(tmp_path: Path) -> None:
+def test_more_documents_than_are_kept_are_none(tmp_path):
     store = ReviewStore(tmp_path / "few.db", most_documents=2)
     notes = [NewNote(str(number), "Fever.") for number in range(3)]
     with pytest.raises(RequestError, match="E488") as caught:
@@ -269,8 +249,8 @@ UNKNOWN = PUBTATOR.replace("C0000004", "C9000001")  # not of the small vocabular
 
 
 def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
+    open_local, sample_kb, store
+):
     """The links of a file vanished where the vocabulary lacks their ids."""
     client = open_local(sample_kb, store)
     added = send_files(client, ("a.pubtator", UNKNOWN))
@@ -298,9 +278,7 @@ def find_mentions(client: LocalClient, id: str, reviewer: str) -> list[str]:
     return [one["text"] for one in found["mentions"]]
 
 
-def test_a_mark_without_a_choice_is_kept_and_open(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
+def test_a_mark_without_a_choice_is_kept_and_open(open_local, sample_kb, store):
     """Marked, left, and opened again, it was gone."""
     client = open_local(sample_kb, store)
     note = {"name": "n", "text": "Funny turn, heart failure."}
@@ -328,9 +306,7 @@ def test_a_mark_without_a_choice_is_kept_and_open(
     assert client.post("/reviews/decisions", {"decisions": [settled]}).status == 422
 
 
-def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(
-    store: ReviewStore,
-) -> None:
+def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(store):
     (id,) = store.add_documents([NewNote("n", "heart failure")]).documents
     wide = {**mention("C0", 1.0), "start": 0, "end": 13, "text": "heart failure"}
     part = {**mention("C1", 1.0), "start": 6, "end": 13, "text": "failure"}
@@ -350,9 +326,7 @@ def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(
 TURNS = ["Funny turn. A FUNNY  turn; funny turns", "funny\nturn", "funny turn", "none"]
 
 
-def test_a_text_that_was_marked_is_found_everywhere_else(
-    open_local: OpenLocal, sample_kb: Path, store: ReviewStore
-) -> None:
+def test_a_text_that_was_marked_is_found_everywhere_else(open_local, sample_kb, store):
     """138 marks by hand were 82 texts."""
     client = open_local(sample_kb, store)
     ids = store.add_documents(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from spacy_sapbert.serve.protocols.fhir import OPERATIONS
 from spacy_sapbert.serve.settings import Limits
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import LocalClient, OpenLocal, Reply
+from .conftest import LocalClient, Reply
 
 # R4B changed no resource that is used here.
 models = pytest.importorskip("fhir.resources.R4B", reason="`fhir.resources` is missing")
@@ -131,9 +130,7 @@ def properties(resource: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def fhir(
-    open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
-) -> LocalClient:
+def fhir(open_local, make_kb, tmp_path_factory) -> LocalClient:
     folder = tmp_path_factory.mktemp("fhir")
     return open_local(make_kb(folder, CONCEPTS, backend="exact"))
 
@@ -157,9 +154,7 @@ def ask(client: LocalClient, operation: str, **given: Any) -> dict[str, Any]:
     return found
 
 
-def test_lookup_has_names_with_languages_and_parents_as_codes(
-    fhir: LocalClient,
-) -> None:
+def test_lookup_has_names_with_languages_and_parents_as_codes(fhir):
     found = ask(fhir, "CodeSystem/$lookup", system=ICD, code="I21")
     assert values(found)["name"] == "ICD10CM"
     assert values(found)["display"] == "heart attack"  # the vocabulary's own name
@@ -178,7 +173,7 @@ def test_lookup_has_names_with_languages_and_parents_as_codes(
     assert {"name": "value", "valueCode": "I51"} in kinds
 
 
-def test_lookup_has_only_the_properties_that_are_asked_for(fhir: LocalClient) -> None:
+def test_lookup_has_only_the_properties_that_are_asked_for(fhir):
     def look(*names: str, **more: str) -> dict[str, Any]:
         return ask(
             fhir, "CodeSystem/$lookup", system=SNOMED, code="56265001",
@@ -201,7 +196,7 @@ def test_lookup_has_only_the_properties_that_are_asked_for(fhir: LocalClient) ->
     assert values(in_spanish)["display"] == "infarto de miocardio"
 
 
-def test_lookup_says_that_an_id_was_retired(fhir: LocalClient) -> None:
+def test_lookup_says_that_an_id_was_retired(fhir):
     found = ask(fhir, "CodeSystem/$lookup", system=OWN, code="C91")
     assert properties(found)["inactive"] == [True]
     assert properties(found)["concept"] == ["C1"]
@@ -227,14 +222,14 @@ VALUES = "ValueSet/$expand"
     ],
 )
 def test_a_query_that_cannot_be_answered_is_an_outcome(
-    fhir: LocalClient, operation: str, query: Any, status: int, issue: str
-) -> None:
+    fhir, operation, query, status, issue
+):
     check_error(fhir.get(f"/fhir/{operation}", query), status, issue)
 
 
 # What is no JSON, or no object, is in test_requests.py.
 @pytest.mark.parametrize("path", PATHS)
-def test_a_bad_body_or_parameter_is_an_outcome(fhir: LocalClient, path: str) -> None:
+def test_a_bad_body_or_parameter_is_an_outcome(fhir, path):
     for body, kind in (
         (b'{"resourceType": "Patient"}', "json"),
         (b"<Parameters/>", "fhir+xml"),
@@ -252,9 +247,7 @@ def test_a_bad_body_or_parameter_is_an_outcome(fhir: LocalClient, path: str) -> 
         check_error(fhir.post(path, sent), 422, "invalid")
 
 
-def test_every_error_below_fhir_is_an_outcome(
-    fhir: LocalClient, open_local: OpenLocal, sample_kb: Path
-) -> None:
+def test_every_error_below_fhir_is_an_outcome(fhir, open_local, sample_kb):
     check_error(fhir.get("/fhir/CodeSystem/$nothing"), 404, "not-found")
     check_error(fhir.get("/fhir/Patient/1"), 404, "not-found")
     check_error(fhir.get("/fhir"), 404, "not-found")
@@ -296,16 +289,14 @@ ALL = f"{ICD}?fhir_vs"
         ({"url": OWN, "system": OWN, "code": "C91"}, True, True),
     ],
 )
-def test_validate_code_of_a_value_set(
-    fhir: LocalClient, given: dict[str, str], result: bool, shown: bool
-) -> None:
+def test_validate_code_of_a_value_set(fhir, given, result, shown):
     found = values(ask(fhir, "ValueSet/$validate-code", **given))
     assert found["result"] is bool(result)
     assert ("message" in found) is (not result)
     assert ("display" in found) is bool(shown)
 
 
-def test_a_coding_is_a_system_and_a_code(fhir: LocalClient) -> None:
+def test_a_coding_is_a_system_and_a_code(fhir):
     def send(path: str, *more: Any, **coding: str) -> dict[str, Any]:
         sent = {"name": "coding", "valueCoding": {**CODING, **coding, "version": "1"}}
         body = {"resourceType": "Parameters", "parameter": [sent, *more]}
@@ -328,7 +319,7 @@ def translations(resource: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_translate_says_which_codes_are_broader_and_narrower(fhir: LocalClient) -> None:
+def test_translate_says_which_codes_are_broader_and_narrower(fhir):
     def send(code: str, system: str) -> set[tuple[str, str]]:
         found = ask(fhir, "ConceptMap/$translate", code=code, system=system)
         return {(code, equivalence) for _, code, equivalence in translations(found)}
@@ -346,7 +337,7 @@ def test_translate_says_which_codes_are_broader_and_narrower(fhir: LocalClient) 
     assert values(known)["result"] is False
 
 
-def test_translate_returns_the_codes_of_the_same_concept(fhir: LocalClient) -> None:
+def test_translate_returns_the_codes_of_the_same_concept(fhir):
     def send(**given: Any) -> dict[str, Any]:
         return ask(fhir, "ConceptMap/$translate", **given)
 
@@ -376,7 +367,7 @@ def codes(resource: dict[str, Any]) -> list[str]:
     return [one["code"] for one in resource["expansion"].get("contains", ())]
 
 
-def test_expand_pages_through_all_codes(fhir: LocalClient) -> None:
+def test_expand_pages_through_all_codes(fhir):
     whole = ask(fhir, "ValueSet/$expand", url=ALL)
     assert codes(whole) == ["I21", "I25.2", "I51", "I51.9", "R50"]
     assert (whole["expansion"]["total"], whole["expansion"]["offset"]) == (5, 0)
@@ -397,7 +388,7 @@ def test_expand_pages_through_all_codes(fhir: LocalClient) -> None:
     assert (codes(counted), counted["expansion"]["total"]) == ([], 5)
 
 
-def test_expand_by_a_text_pages_through_what_it_finds(fhir: LocalClient) -> None:
+def test_expand_by_a_text_pages_through_what_it_finds(fhir):
     whole = ask(fhir, "ValueSet/$expand", url=ALL, filter="heart")
     assert "I51" in codes(whole)[:2]
     total = whole["expansion"]["total"]
@@ -411,9 +402,7 @@ def test_expand_by_a_text_pages_through_what_it_finds(fhir: LocalClient) -> None
     assert paged == codes(whole)
 
 
-def test_what_is_too_large_is_refused_with_what_helps(
-    fhir: LocalClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_large_is_refused_with_what_helps(fhir, monkeypatch):
     """$lookup said to send `count` and `offset`, which it does not have."""
     from spacy_sapbert.serve.protocols import fhir as routes
 
@@ -430,7 +419,7 @@ def test_what_is_too_large_is_refused_with_what_helps(
     assert b"Leave out `child`." in answer.body
 
 
-def test_metadata_lists_what_there_is(fhir: LocalClient) -> None:
+def test_metadata_lists_what_there_is(fhir):
     statement = check(fhir.get("/fhir/metadata"))
     assert statement["fhirVersion"] == "4.0.1"
     listed = {

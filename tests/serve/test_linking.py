@@ -1,8 +1,6 @@
 """/link, /mentions, /concepts and /search, and what a person types into a field."""
 
 import json
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -12,12 +10,10 @@ from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.serve.requests import LinkAnswer, VerifyAnswer  # noqa: E402
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import LocalClient
-
 TEXT = "😀 Fever after a heart attack."
 
 
-def test_link_finds_the_concepts_of_each_text(local: LocalClient) -> None:
+def test_link_finds_the_concepts_of_each_text(local):
     answer = local.post("/link", {"texts": [TEXT, "", "Diabetes."], "k": 1})
     assert answer.status == 200
     first, empty, last = answer.json()["documents"]
@@ -29,9 +25,7 @@ def test_link_finds_the_concepts_of_each_text(local: LocalClient) -> None:
     assert [e["cui"] for e in last["entities"]] == ["C0000005"]
 
 
-def test_link_gives_what_the_command_writes(
-    local: LocalClient, sample_kb: Path
-) -> None:
+def test_link_gives_what_the_command_writes(local, sample_kb):
     from spacy_sapbert.formats.entities import describe_entities
     from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
 
@@ -45,9 +39,7 @@ def test_link_gives_what_the_command_writes(
     assert document["entities"] == expected
 
 
-def test_link_refuses_a_text_that_takes_hours_and_links_the_others(
-    local: LocalClient,
-) -> None:
+def test_link_refuses_a_text_that_takes_hours_and_links_the_others(local):
     answer = local.post("/link", {"texts": ["fever", "(" * 100_001]})
     first, second = answer.json()["documents"]
     assert [e["cui"] for e in first["entities"]] == ["C0000004"]
@@ -55,7 +47,7 @@ def test_link_refuses_a_text_that_takes_hours_and_links_the_others(
     assert second["error"]["code"] == "E536"
 
 
-def test_mentions_are_linked_alone_with_their_labels(local: LocalClient) -> None:
+def test_mentions_are_linked_alone_with_their_labels(local):
     body = {"mentions": ["heart attack", "MI", "   "], "types": ["T047"]}
     answer = local.post("/mentions", {**body, "labels": ["A", "B", "C"]}).json()
     cuis = [one["cui"] for one in answer["mentions"]]
@@ -65,7 +57,7 @@ def test_mentions_are_linked_alone_with_their_labels(local: LocalClient) -> None
     assert len(answer["kb"]) == 64
 
 
-def test_any_option_of_linking_is_a_setting_of_a_request(local: LocalClient) -> None:
+def test_any_option_of_linking_is_a_setting_of_a_request(local):
     mention = {"mentions": ["MI"], "labels": ["X"]}
     settings = {"ambiguous": "nil", "candidate_threshold": 1}
     (found,) = local.post("/mentions", {**mention, **settings}).json()["mentions"]
@@ -85,14 +77,12 @@ def test_any_option_of_linking_is_a_setting_of_a_request(local: LocalClient) -> 
         ({"allow": ["C1"]}, "E470"),
     ],
 )
-def test_a_setting_that_cannot_be_met_is_an_error(
-    local: LocalClient, settings: dict[str, list[str]], code: str
-) -> None:
+def test_a_setting_that_cannot_be_met_is_an_error(local, settings, code):
     answer = local.post("/link", {"texts": ["Fever."], **settings})
     assert (answer.status, answer.code) == (422, code)
 
 
-def test_concept_has_names_codes_and_its_place(local: LocalClient) -> None:
+def test_concept_has_names_codes_and_its_place(local):
     found = local.get("/concepts/C0000001?related=2").json()
     assert found["name"] == "Myocardial infarction"
     assert found["codes"] == {"ICD10CM": ["I21"]}
@@ -106,7 +96,7 @@ def test_concept_has_names_codes_and_its_place(local: LocalClient) -> None:
     assert parent["children_total"] == 1
 
 
-def test_search_has_names_that_begin_with_the_text_first(local: LocalClient) -> None:
+def test_search_has_names_that_begin_with_the_text_first(local):
     found = local.get("/search?q=heart%20d&k=3").json()["concepts"]
     assert found[0]["cui"] == "C0000003"
     assert found[0]["alias"] == "Heart disease"
@@ -123,14 +113,12 @@ def test_search_has_names_that_begin_with_the_text_first(local: LocalClient) -> 
         ("disease card", "C0000003", "Cardiac disease"),
     ],
 )
-def test_search_knows_ids_codes_and_words_inside_names(
-    local: LocalClient, text: str, cui: str, alias: str
-) -> None:
+def test_search_knows_ids_codes_and_words_inside_names(local, text, cui, alias):
     first = local.get(f"/search?q={quote(text)}").json()["concepts"][0]
     assert (first["cui"], first["alias"]) == (cui, alias)
 
 
-def test_kb_and_roots_describe_the_vocabulary(local: LocalClient) -> None:
+def test_kb_and_roots_describe_the_vocabulary(local):
     info = local.get("/kb").json()
     assert info["counts"]["concepts"] == 8
     assert info["reviews"] is False
@@ -146,7 +134,7 @@ NAMES = (
 
 
 @pytest.fixture(scope="module")
-def typed_kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+def typed_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(NAMES)]
     return load_kb(make_kb(tmp_path_factory.mktemp("typed"), concepts, backend="exact"))
 
@@ -171,11 +159,11 @@ def typed_kb(make_kb: Any, tmp_path_factory: pytest.TempPathFactory) -> Knowledg
         *(("", []), ("\ud800", [])),
     ],
 )
-def test_find_names(typed_kb: KnowledgeBase, typed: str, names: list[str]) -> None:
+def test_find_names(typed_kb, typed, names):
     assert [found["alias"] for found in find_names(typed_kb, typed, 10)] == names
 
 
-def test_verify_says_which_ids_are_right(local: LocalClient, sample_kb: Path) -> None:
+def test_verify_says_which_ids_are_right(local, sample_kb):
     body = {"texts": ["heart attack", "fever"], "ids": ["C9999999", "C0000001"]}
     answer = local.post("/verify", {**body, "labels": ["", "Fever"]})
     verdicts = load_kb(sample_kb).verify(**body, labels=["", "Fever"])

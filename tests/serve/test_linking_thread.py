@@ -41,7 +41,7 @@ def submit_all(
     return [first, *others]
 
 
-def test_jobs_that_wait_are_linked_together_by_their_settings() -> None:
+def test_jobs_that_wait_are_linked_together_by_their_settings():
     recorder = Recorder()
     jobs = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"]), ("texts", "a", ["w"])]
     futures = submit_all(recorder, *jobs)
@@ -51,7 +51,7 @@ def test_jobs_that_wait_are_linked_together_by_their_settings() -> None:
     assert recorder.batches == [["first"], ["x", "y", "w"], ["z"]]
 
 
-def test_a_job_that_fails_does_not_fail_the_others_of_its_batch() -> None:
+def test_a_job_that_fails_does_not_fail_the_others_of_its_batch():
     recorder = Recorder()
     futures = submit_all(recorder, ("texts", "", ["bad"]), ("texts", "", ["good"]))
     assert futures[2].result(10) == ["GOOD"]
@@ -60,12 +60,12 @@ def test_a_job_that_fails_does_not_fail_the_others_of_its_batch() -> None:
     recorder.thread.close()
 
 
-def test_a_call_runs_between_the_jobs_before_and_after_it() -> None:
+def test_a_call_runs_between_the_jobs_before_and_after_it():
     jobs = [Job("texts", "", ["a"]), Job(CALL, "", [print]), Job("texts", "", ["b"])]
     assert group_jobs(jobs) == [[jobs[0]], [jobs[1]], [jobs[2]]]
 
 
-def test_a_full_queue_refuses_jobs() -> None:
+def test_a_full_queue_refuses_jobs():
     recorder = Recorder(waiting=2)
     jobs = [("texts", "", ["x"])] * 2
     futures = None
@@ -81,7 +81,7 @@ def test_a_full_queue_refuses_jobs() -> None:
     recorder.thread.close()
 
 
-def test_close_finishes_accepted_jobs_and_refuses_later_ones() -> None:
+def test_close_finishes_accepted_jobs_and_refuses_later_ones():
     recorder = Recorder()
     recorder.thread.start()
     futures = [recorder.thread.submit(Job("texts", str(n), ["x"])) for n in range(10)]
@@ -92,7 +92,7 @@ def test_close_finishes_accepted_jobs_and_refuses_later_ones() -> None:
         recorder.thread.submit(Job("texts", "", ["x"]))
 
 
-def test_a_cancelled_job_is_not_linked() -> None:
+def test_a_cancelled_job_is_not_linked():
     recorder = Recorder()
     recorder.thread.start()
     recorder.thread.submit(Job("texts", "", ["first"]))
@@ -104,7 +104,7 @@ def test_a_cancelled_job_is_not_linked() -> None:
     assert recorder.batches == [["first"]]
 
 
-def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up() -> None:
+def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():
     started, go_on = threading.Event(), threading.Event()
     done: list[str] = []
 

@@ -16,7 +16,7 @@ import pytest
 import spacy_sapbert.serve.page as page
 from spacy_sapbert.serve.page.routes import DIGEST, FILES
 
-from .conftest import BEARER, LocalClient
+from .conftest import BEARER
 
 FOLDER = Path(page.__path__[0])
 NODE = shutil.which("node")
@@ -29,7 +29,7 @@ CHECK = (
 )
 
 
-def test_the_page_loads_only_files_of_the_service(local: LocalClient) -> None:
+def test_the_page_loads_only_files_of_the_service(local):
     answer = local.get("/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.headers["cache-control"] == "no-cache"
@@ -44,9 +44,7 @@ def test_the_page_loads_only_files_of_the_service(local: LocalClient) -> None:
         assert local.get(f"/{path}").status == 200
 
 
-def test_files_of_the_page_name_no_other_site_and_parse_no_html(
-    local: LocalClient,
-) -> None:
+def test_files_of_the_page_name_no_other_site_and_parse_no_html(local):
     words = rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|DOMParser"
     for name, data in FILES.items():
         answer = local.get(f"/page/{DIGEST}/{name}")
@@ -65,9 +63,7 @@ def test_files_of_the_page_name_no_other_site_and_parse_no_html(
     assert local.get(f"/page/{DIGEST}/none.js").status == 404
 
 
-def test_the_page_has_the_first_answers_of_a_service_without_tokens(
-    local: LocalClient, strict: LocalClient
-) -> None:
+def test_the_page_has_the_first_answers_of_a_service_without_tokens(local, strict):
     found = re.search(r'id="answers">(.*?)</script>', local.get("/").body.decode())
     assert found is not None
     answers = json.loads(found[1])
@@ -87,11 +83,11 @@ def check(new_process: Any, *command: object, **environment: str) -> None:
 
 
 @pytest.mark.skipif(NODE is None, reason="there is no node on the path")
-def test_the_state_of_the_page(new_process: Any) -> None:
+def test_the_state_of_the_page(new_process):
     script = Path(__file__).with_name("state.test.mjs")
     check(new_process, NODE, "--test", script, PAGE=str(FOLDER))
 
 
 @pytest.mark.skipif(TSC is None, reason="TSC names no compiler of TypeScript")
-def test_the_scripts_have_no_type_errors(new_process: Any) -> None:
+def test_the_scripts_have_no_type_errors(new_process):
     check(new_process, TSC, *CHECK, FOLDER / "page.js")

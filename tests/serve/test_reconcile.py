@@ -1,7 +1,6 @@
 """OpenRefine: ids and codes as queries, properties that narrow, one batch, a proxy."""
 
 import json
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +11,7 @@ from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery
 from spacy_sapbert.serve.settings import read_public_url
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import LocalClient, OpenLocal
+from .conftest import LocalClient
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 CONCEPTS = [
@@ -37,9 +36,7 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module")
-def refined(
-    open_local: OpenLocal, make_kb: Any, tmp_path_factory: pytest.TempPathFactory
-) -> LocalClient:
+def refined(open_local, make_kb, tmp_path_factory) -> LocalClient:
     folder = tmp_path_factory.mktemp("reconcile")
     return open_local(make_kb(folder, CONCEPTS, backend="exact"))
 
@@ -59,7 +56,7 @@ def ask(client: LocalClient, **query: Any) -> list[dict[str, Any]]:
         *("C9999999", "c0000001", " 22298006 ", "icd10cm:i21"),
     ],
 )
-def test_an_id_or_a_code_is_a_query(refined: LocalClient, query: str) -> None:
+def test_an_id_or_a_code_is_a_query(refined, query):
     searched = refined.get("/search", {"q": query}).json()["concepts"]
     assert searched[0]["cui"] == "C0000001"
     first, *others = ask(refined, query=query)
@@ -74,20 +71,18 @@ def test_an_id_or_a_code_is_a_query(refined: LocalClient, query: str) -> None:
         *("heart attack", "(Heart attack).", "myocardial  infarctions"),
     ],
 )
-def test_a_name_matches_in_any_way_to_write_it(
-    refined: LocalClient, query: str
-) -> None:
+def test_a_name_matches_in_any_way_to_write_it(refined, query):
     first, *others = ask(refined, query=query)
     assert (first["id"], first["match"], first["score"]) == ("C0000001", True, 100.0)
     assert not any(one["match"] for one in others)
 
 
 @pytest.mark.parametrize("query", ["hart attack", "N/A"])
-def test_what_is_no_name_matches_none(refined: LocalClient, query: str) -> None:
+def test_what_is_no_name_matches_none(refined, query):
     assert not any(one["match"] for one in ask(refined, query=query))
 
 
-def test_a_code_of_two_concepts_matches_none(refined: LocalClient) -> None:
+def test_a_code_of_two_concepts_matches_none(refined):
     found = ask(refined, query="R50", limit=2)
     assert [one["id"] for one in found] == ["C0000003", "C0000004"]
     assert not any(one["match"] for one in found)
@@ -95,7 +90,7 @@ def test_a_code_of_two_concepts_matches_none(refined: LocalClient) -> None:
     assert only.get("match") in (None, False)
 
 
-def test_properties_narrow(refined: LocalClient) -> None:
+def test_properties_narrow(refined):
     def narrow(pid: str, value: Any) -> list[str]:
         properties = [{"pid": pid, "v": value}]
         found = ask(refined, query="heart attack", properties=properties)
@@ -117,8 +112,8 @@ def test_properties_narrow(refined: LocalClient) -> None:
 
 
 def test_links_open_the_page_of_a_concept_behind_a_proxy(
-    open_local: OpenLocal, sample_kb: Path, refined: LocalClient
-) -> None:
+    open_local, sample_kb, refined
+):
     manifest = refined.get("/reconcile").json()
     assert manifest["view"]["url"] == "http://127.0.0.1/#look/{{id}}"
     public = "https://terms.example/sapbert"
@@ -135,14 +130,14 @@ def test_links_open_the_page_of_a_concept_behind_a_proxy(
 
 
 @pytest.mark.parametrize("given", ["terms.example", "https://a.example?x=1"])
-def test_a_public_address_is_checked(given: str) -> None:
+def test_a_public_address_is_checked(given):
     with pytest.raises(SapbertError, match="E331"):
         read_public_url(given)
     assert read_public_url("https://a.example/") == "https://a.example"
     assert read_public_url(None) is None
 
 
-def test_the_type_that_is_preselected_allows_all_concepts(refined: LocalClient) -> None:
+def test_the_type_that_is_preselected_allows_all_concepts(refined):
     """OpenRefine preselects the type that the most candidates of ten rows have."""
     manifest = refined.get("/reconcile").json()
     first = manifest["defaultTypes"][0]
@@ -190,7 +185,7 @@ def send_form(client: LocalClient, **fields: Any) -> Any:
     return client.send("POST", "/reconcile", urlencode(data).encode(), FORM).json()
 
 
-def test_manifest_is_as_the_schema_has_it(local: LocalClient) -> None:
+def test_manifest_is_as_the_schema_has_it(local):
     manifest = local.get("/reconcile").json()
     check_shape(manifest, MANIFEST)
     assert "0.2" in manifest["versions"]
@@ -201,7 +196,7 @@ def test_manifest_is_as_the_schema_has_it(local: LocalClient) -> None:
         assert "{{id}}" in manifest[page]["url"]
 
 
-def test_each_query_has_a_result(local: LocalClient) -> None:
+def test_each_query_has_a_result(local):
     queries: dict[str, Any] = {
         "q0": {"query": "heart attack", "limit": 2},
         "q1": {"query": "fever", "type": "T047"},
@@ -229,7 +224,7 @@ def test_each_query_has_a_result(local: LocalClient) -> None:
     assert inside["a"]["result"][0]["id"] == "C0000004"
 
 
-def test_a_query_has_one_to_a_hundred_candidates() -> None:
+def test_a_query_has_one_to_a_hundred_candidates():
     limits = (None, 0, -3.0, 2.9, 100, 1e9)
     queries = [ReconcileQuery(query="fever", limit=limit) for limit in limits]
     assert [query.k for query in queries] == [5, 1, 1, 2, 100, 100]
@@ -244,12 +239,12 @@ def test_a_query_has_one_to_a_hundred_candidates() -> None:
         b"\xff\xfe",
     ],
 )
-def test_a_bad_form_is_an_error(local: LocalClient, body: bytes) -> None:
+def test_a_bad_form_is_an_error(local, body):
     answer = local.send("POST", "/reconcile", body, FORM)
     assert (answer.status, answer.code) == (422, "E457")
 
 
-def test_suggest_finds_concepts_types_and_properties(local: LocalClient) -> None:
+def test_suggest_finds_concepts_types_and_properties(local):
     def suggest(kind: str, prefix: str) -> list[str]:
         answer = local.get(f"/reconcile/suggest/{kind}", {"prefix": prefix}).json()
         known = {*NAMED, "description", "notable"}
@@ -262,7 +257,7 @@ def test_suggest_finds_concepts_types_and_properties(local: LocalClient) -> None
     assert suggest("entity", "") == []
 
 
-def test_extend_has_the_values_of_each_property(local: LocalClient) -> None:
+def test_extend_has_the_values_of_each_property(local):
     names = ("code:ICD10CM", "definition", "parents", "types", "unknown")
     query = {
         "ids": ["C0000001", "C0000002", "nothing"],
@@ -286,7 +281,7 @@ def test_extend_has_the_values_of_each_property(local: LocalClient) -> None:
     assert ids == ["name", "definition", "types"]
 
 
-def test_preview_is_a_page_without_scripts(local: LocalClient) -> None:
+def test_preview_is_a_page_without_scripts(local):
     answer = local.get("/reconcile/preview?id=C0000001")
     assert b"<h1>Myocardial infarction</h1>" in answer.body
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -294,7 +289,7 @@ def test_preview_is_a_page_without_scripts(local: LocalClient) -> None:
     assert local.get("/reconcile/preview?id=C1").status == 404
 
 
-def test_inception_finds_items_and_one_item(local: LocalClient) -> None:
+def test_inception_finds_items_and_one_item(local):
     found = local.get("/inception?q=heart&qc=heart+attack&l=3").json()
     assert [one.keys() for one in found] == [{"id", "l", "d"}] * 3
     context = local.get("/inception?q=&qc=heart+attack&l=1").json()

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from spacy_sapbert.serve import server
 from spacy_sapbert.serve.logs import EventLog, describe_exception, redirect_messages
 from spacy_sapbert.serve.problems import RequestError, describe_problem, status_of
 
-from .conftest import BEARER, JSON, Listen, LocalClient, OpenLocal, PortClient, Reply
+from .conftest import BEARER, JSON, PortClient, Reply
 
 SECRET = "Zqxwvut Patientname"
 BROKEN = (b"", b"{", b"[" * 100_000, b"\xff\xfe\x00{", b"null", b'"Patientname"')
@@ -26,7 +25,7 @@ API = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def api(local: LocalClient) -> API:
+def api(local) -> API:
     described: API = local.get("/openapi.json").json()
     return described
 
@@ -59,7 +58,7 @@ def check_refused(answer: Reply, path: str, label: object) -> None:
         assert answer.code == "E457", (path, label)
 
 
-def test_every_request_is_described(api: API) -> None:
+def test_every_request_is_described(api):
     requests = [*list_requests(api)]
     ids = [operation["operationId"] for *_, operation in requests]
     assert len({*ids}) == len(ids)
@@ -83,8 +82,8 @@ def test_every_request_is_described(api: API) -> None:
 
 
 def test_a_body_that_is_not_as_its_schema_is_refused_and_not_quoted(
-    local: LocalClient, open_local: OpenLocal, api: API, store: Any, sample_kb: Any
-) -> None:
+    local, open_local, api, store, sample_kb
+):
     client = open_local(sample_kb, store)
     for method, path, operation in list_requests(api):
         content = operation.get("requestBody", {}).get("content", {})
@@ -111,8 +110,8 @@ def test_a_body_that_is_not_as_its_schema_is_refused_and_not_quoted(
 
 
 def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
-    open_local: OpenLocal, api: API, store: Any, sample_kb: Any
-) -> None:
+    open_local, api, store, sample_kb
+):
     client, tried = open_local(sample_kb, store), 0
     for method, path, operation in list_requests(api):
         parameters = [p for p in operation.get("parameters", ()) if p["in"] == "query"]
@@ -141,9 +140,7 @@ def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
         ({"label_types": {SECRET: SECRET}}, "body.label_types as in the schema"),
     ],
 )
-def test_an_error_says_what_was_expected_and_does_not_quote_it(
-    local: LocalClient, fields: API, expected: str
-) -> None:
+def test_an_error_says_what_was_expected_and_does_not_quote_it(local, fields, expected):
     answer = local.post("/link", {"texts": ["fever"], **fields})
     assert answer.status == 422
     assert expected in answer.json()["error"]["message"]
@@ -158,16 +155,14 @@ def test_an_error_says_what_was_expected_and_does_not_quote_it(
         *(("[::1]:9", 200), ("terms.example", 200)),
     ],
 )
-def test_only_names_of_the_service_are_answered(
-    strict: LocalClient, host: str, status: int
-) -> None:
+def test_only_names_of_the_service_are_answered(strict, host, status):
     answer = strict.get("/readyz", host=host, **BEARER)
     assert answer.status == status
     assert status == 200 or answer.code == "E453"
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost"])
-def test_a_page_of_another_origin_is_refused(local: LocalClient, origin: str) -> None:
+def test_a_page_of_another_origin_is_refused(local, origin):
     for answer in (
         local.post("/link", {"texts": ["fever"]}, origin=origin),
         local.get("/concepts/C0000001", origin=origin),
@@ -177,7 +172,7 @@ def test_a_page_of_another_origin_is_refused(local: LocalClient, origin: str) ->
     assert local.get("/kb", origin="http://127.0.0.1").status == 200
 
 
-def test_an_allowed_origin_gets_the_headers_of_cors(strict: LocalClient) -> None:
+def test_an_allowed_origin_gets_the_headers_of_cors(strict):
     origin = "http://127.0.0.1:3333"
     asked = strict.send("OPTIONS", "/link", b"", {"origin": origin})
     assert asked.status == 204
@@ -189,9 +184,7 @@ def test_an_allowed_origin_gets_the_headers_of_cors(strict: LocalClient) -> None
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_page_of_another_site_can_send_nothing(
-    local: LocalClient, strict: LocalClient, site: str
-) -> None:
+def test_a_page_of_another_site_can_send_nothing(local, strict, site):
     """A browser sends no `Origin` for an image, but `Sec-Fetch-Site`."""
     given = {"sec-fetch-site": site}
     for path in ("/search?q=a", "/reconcile?queries={}", "/fhir/metadata", "/kb"):
@@ -213,9 +206,7 @@ def test_a_page_of_another_site_can_send_nothing(
         "a-token-of-the-tests",
     ],
 )
-def test_a_request_without_the_token_is_refused(
-    strict: LocalClient, value: str
-) -> None:
+def test_a_request_without_the_token_is_refused(strict, value):
     for path in ("/search?q=fever", "/metrics", "/kb"):
         answer = strict.get(path, authorization=value)
         assert (answer.status, answer.code) == (401, "E455")
@@ -236,12 +227,12 @@ def test_a_request_without_the_token_is_refused(
         "/page/../guard.py",
     ],
 )
-def test_a_path_without_a_concept_is_not_found(local: LocalClient, path: str) -> None:
+def test_a_path_without_a_concept_is_not_found(local, path):
     answer = local.get(path.replace(" ", "%20"))
     assert (answer.status, answer.code in ("E463", "E464")) == (404, True)
 
 
-def test_too_much_is_refused(local: LocalClient, strict: LocalClient) -> None:
+def test_too_much_is_refused(local, strict):
     answer = local.post("/link", {"texts": ["x" * 10_000_000]})
     assert (answer.status, answer.code) == (413, "E456")
     assert answer.headers["connection"] == "close"
@@ -256,7 +247,7 @@ def test_too_much_is_refused(local: LocalClient, strict: LocalClient) -> None:
         assert asked.status == 200
 
 
-def test_answers_have_the_headers_of_security(local: LocalClient) -> None:
+def test_answers_have_the_headers_of_security(local):
     for answer in (local.get("/healthz"), local.get("/nothing")):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -265,7 +256,7 @@ def test_answers_have_the_headers_of_security(local: LocalClient) -> None:
         assert "server" not in answer.headers
 
 
-def test_no_word_of_a_document_is_in_the_log_or_the_metrics(local: LocalClient) -> None:
+def test_no_word_of_a_document_is_in_the_log_or_the_metrics(local):
     local.post("/link", {"texts": [f"{SECRET} has fever", "(" * 100_001 + SECRET]})
     local.post("/mentions", {"mentions": [SECRET], "types": [SECRET]})
     word = SECRET.replace(" ", "%20")
@@ -283,9 +274,7 @@ def test_no_word_of_a_document_is_in_the_log_or_the_metrics(local: LocalClient) 
 
 
 @pytest.fixture(scope="module")
-def listening(
-    listen: Listen, sample_kb: Path, strict_settings: dict[str, Any]
-) -> Iterator[PortClient]:
+def listening(listen, sample_kb, strict_settings) -> Iterator[PortClient]:
     """A server with small limits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "HEADER_SECONDS", 0.3)
@@ -299,7 +288,7 @@ HEAD = (
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_a_slow_body_is_ended(listening: PortClient) -> None:
+def test_a_slow_body_is_ended(listening):
     with listening.connect(HEAD) as slow:
         got = slow.makefile("rb").read()
     assert b" 408 " in got.splitlines()[0]
@@ -307,7 +296,7 @@ def test_a_slow_body_is_ended(listening: PortClient) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", HEALTH])
-def test_slow_headers_are_ended(listening: PortClient, before: bytes) -> None:
+def test_slow_headers_are_ended(listening, before):
     """The first of a connection, and those after an answer."""
     with listening.connect(before) as slow:
         if before:
@@ -317,7 +306,7 @@ def test_slow_headers_are_ended(listening: PortClient, before: bytes) -> None:
             pass
 
 
-def test_more_requests_of_a_client_at_once_are_refused(listening: PortClient) -> None:
+def test_more_requests_of_a_client_at_once_are_refused(listening):
     held = [listening.connect(HEAD) for _ in range(2)]
     for _ in range(50):
         answer = listening.get("/search?q=fever", **BEARER)
@@ -330,7 +319,7 @@ def test_more_requests_of_a_client_at_once_are_refused(listening: PortClient) ->
         one.close()
 
 
-def test_broken_requests_do_not_end_the_service(listening: PortClient) -> None:
+def test_broken_requests_do_not_end_the_service(listening):
     for data in (b"\x16\x03\x01\x02", b"GET\r\n\r\n", b"\0" * 100_000, b"GET / HTTP/9"):
         with listening.connect(data) as broken:
             broken.settimeout(0.1)
@@ -356,16 +345,14 @@ def test_broken_requests_do_not_end_the_service(listening: PortClient) -> None:
         ),
     ],
 )
-def test_only_errors_of_a_request_are_told(
-    error: Exception, status: int, code: str
-) -> None:
+def test_only_errors_of_a_request_are_told(error, status, code):
     assert status_of(error) == status
     assert describe_problem(error).code == code
     assert "/srv" not in str(describe_problem(error))
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+def log(monkeypatch) -> io.StringIO:
     """What is written to a log to which all messages go."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
@@ -376,9 +363,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return stream
 
 
-def test_warnings_and_exceptions_are_logged_without_their_text(
-    log: io.StringIO,
-) -> None:
+def test_warnings_and_exceptions_are_logged_without_their_text(log):
     for text in (SECRET, f"[W554] {SECRET}"):
         warnings.showwarning(text, UserWarning, "x.py", 1)
     try:

@@ -32,7 +32,7 @@ from spacy_sapbert.serve.reviews.quality import (
 )
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 
-from .conftest import LocalClient, OpenLocal
+from .conftest import LocalClient
 
 NOTE = "Fever, no qqxx. MI?"
 
@@ -88,9 +88,7 @@ def decide(client: LocalClient, document: str, key: str, /, **fields: Any) -> An
 
 
 @pytest.fixture(scope="module")
-def reviewed(
-    open_local: OpenLocal, sample_kb: Path, tmp_path_factory: pytest.TempPathFactory
-) -> LocalClient:
+def reviewed(open_local, sample_kb, tmp_path_factory) -> LocalClient:
     """A service with a note that two reviewers have decided on."""
     store = ReviewStore(tmp_path_factory.mktemp("reviews") / "reviews.db")
     note = add_note(store, NOTE)
@@ -101,9 +99,7 @@ def reviewed(
     return open_local(sample_kb, store)
 
 
-def test_a_document_has_the_last_decision_of_each_reviewer(
-    reviewed: LocalClient,
-) -> None:
+def test_a_document_has_the_last_decision_of_each_reviewer(reviewed):
     listed = reviewed.get("/reviews/documents").json()
     assert listed["reviewers"] == ["Ada", "Ben"]
     (document,) = listed["documents"]
@@ -120,7 +116,7 @@ def test_a_document_has_the_last_decision_of_each_reviewer(
     ]
 
 
-def test_agreement_is_that_of_mentions_of_both(reviewed: LocalClient) -> None:
+def test_agreement_is_that_of_mentions_of_both(reviewed):
     (pair,) = reviewed.get("/reviews/agreement").json()
     assert (pair["mentions"], pair["agree"]) == (2, 1)
     assert pair["kappa"] == pytest.approx(1 / 3, abs=1e-4)  # (1/2 − 1/4) / (1 − 1/4)
@@ -130,7 +126,7 @@ def test_agreement_is_that_of_mentions_of_both(reviewed: LocalClient) -> None:
     assert reviewed.get("/reviews/export?format=docx").code == "E457"
 
 
-def test_measure_quality_counts_decisions(sample_kb: Path) -> None:
+def test_measure_quality_counts_decisions(sample_kb):
     kb = load_kb(sample_kb)
     mentions = [
         DecidedMention("fever", "", "C0000004", 3),
@@ -150,9 +146,7 @@ def test_measure_quality_counts_decisions(sample_kb: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["jsonl", "brat"])
-def test_an_export_is_read_as_it_was_decided(
-    reviewed: LocalClient, tmp_path: Path, format: str
-) -> None:
+def test_an_export_is_read_as_it_was_decided(reviewed, tmp_path, format):
     answer = reviewed.get(f"/reviews/export?format={format}&reviewer=Ada")
     assert answer.status == 200
     assert "attachment" in answer.headers["content-disposition"]
@@ -182,9 +176,7 @@ def test_an_export_is_read_as_it_was_decided(
         ({"shown": [{"cui": "x", "score": float("nan")}]}, 422),
     ],
 )
-def test_a_decision_that_is_not_possible_is_refused(
-    reviewed: LocalClient, fields: dict[str, Any], status: int
-) -> None:
+def test_a_decision_that_is_not_possible_is_refused(reviewed, fields, status):
     documents = reviewed.get("/reviews/documents").json()["documents"]
     answer = decide(reviewed, documents[0]["id"], "key-of-bad", **fields)
     assert answer.status == status
@@ -192,8 +184,8 @@ def test_a_decision_that_is_not_possible_is_refused(
 
 
 def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
-    open_local: OpenLocal, sample_kb: Path, tmp_path: Path
-) -> None:
+    open_local, sample_kb, tmp_path
+):
     path = tmp_path / "reviews.db"
     client = open_local(sample_kb, ReviewStore(path))
     note = {"name": "note", "text": NOTE}
@@ -228,7 +220,7 @@ def add_decisions(store: ReviewStore, *keys: str) -> None:
         store.add_decisions([make_decision(key, "A", document, 0, 5, "C1")])
 
 
-def test_a_copy_of_the_open_file_has_all_decisions(tmp_path: Path) -> None:
+def test_a_copy_of_the_open_file_has_all_decisions(tmp_path):
     path, copy = tmp_path / "reviews.db", tmp_path / "copy.db"
     store = ReviewStore(path)
     for number in range(3):
@@ -238,7 +230,7 @@ def test_a_copy_of_the_open_file_has_all_decisions(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_decision_that_is_sent_again_is_written_once(store: ReviewStore) -> None:
+def test_a_decision_that_is_sent_again_is_written_once(store):
     (document,) = store.add_documents([NewNote("a", "fever")]).documents
     for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
         one = make_decision(f"{key}-key", "A", document, 0, 5, chosen)
@@ -246,7 +238,7 @@ def test_a_decision_that_is_sent_again_is_written_once(store: ReviewStore) -> No
     assert [one.chosen for one in store.latest()] == ["C2"]
 
 
-def test_a_decision_keeps_what_the_reviewer_saw(store: ReviewStore) -> None:
+def test_a_decision_keeps_what_the_reviewer_saw(store):
     (document,) = store.add_documents([NewNote("a", "fever")]).documents
     shown = [Shown(cui="C1", score=0.5), Shown(cui="C2")]
     one = make_decision("key-shown", "A", document, 0, 5, "C1")
@@ -259,7 +251,7 @@ def test_a_decision_keeps_what_the_reviewer_saw(store: ReviewStore) -> None:
 @pytest.mark.parametrize(
     "content", [b"no database at all" * 100, "other tables", "other version"]
 )
-def test_another_file_is_no_file_of_reviews(tmp_path: Path, content: Any) -> None:
+def test_another_file_is_no_file_of_reviews(tmp_path, content):
     """Nor is one of another version: none was released."""
     path = tmp_path / "reviews.db"
     if isinstance(content, bytes):
@@ -278,12 +270,12 @@ def test_another_file_is_no_file_of_reviews(tmp_path: Path, content: Any) -> Non
     ("one", "other"),
     [("AABBC", "ABABC"), ("AABB", "AAAA")],
 )
-def test_kappa_is_that_of_scikit_learn(one: str, other: str) -> None:
+def test_kappa_is_that_of_scikit_learn(one, other):
     expected = cohen_kappa_score([*one], [*other])
     assert compute_kappa(one, other) == pytest.approx(expected)
 
 
-def test_reviewers_are_compared_in_pairs() -> None:
+def test_reviewers_are_compared_in_pairs():
     decisions = [
         make_decision(f"{name}-key-{n:04}", name, "d", n, n + 1, chosen)
         for name, chosen_ones in {"A": "xy", "B": "xx", "C": "yy"}.items()
@@ -322,9 +314,7 @@ def check_everywhere(
     assert sorted(one for one in counted if one[1] != NO_MENTION) == expected
 
 
-def test_a_mention_that_another_has_not_in_a_done_note_is_not_agreed(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_a_mention_that_another_has_not_in_a_done_note_is_not_agreed(store, kb):
     """It was listed as a difference, and all the same exported and taught."""
     note = add_note(store)
     say(store, note, ("Anna", ONE, FEVER), ("Ben", ONE, FEVER), ("Ben", WIDE, INFARCT))
@@ -338,9 +328,7 @@ def test_a_mention_that_another_has_not_in_a_done_note_is_not_agreed(
     check_everywhere(store, kb, [("Fever", FEVER), ("heart failure", INFARCT)])
 
 
-def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(store, kb):
     note = add_note(store)
     say(store, note, ("Anna", TWO, INFARCT), ("Ben", WIDE, INFARCT))
     assert find_agreed(store) == {TWO: None, WIDE: None}
@@ -354,27 +342,21 @@ def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(
     check_everywhere(store, kb, [])
 
 
-def test_a_mention_in_another_is_agreed_if_both_have_it(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_a_mention_in_another_is_agreed_if_both_have_it(store, kb):
     note = add_note(store)
     say(store, note, ("Anna", WIDE, INFARCT), ("Anna", PART, MITRAL))
     say(store, note, ("Ben", WIDE, INFARCT), ("Ben", PART, MITRAL))
     check_everywhere(store, kb, [("heart failure", INFARCT), ("failure", MITRAL)])
 
 
-def test_a_changed_span_is_no_answer_to_the_old_one_of_another(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_a_changed_span_is_no_answer_to_the_old_one_of_another(store, kb):
     """Ben says that "heart failure" is not a mention, and nothing of "heart"."""
     note = add_note(store)
     say(store, note, ("Anna", TWO, INFARCT), ("Ben", WIDE, NO_MENTION))
     assert find_agreed(store) == {TWO: INFARCT, WIDE: NO_MENTION}
 
 
-def test_an_open_mark_is_no_answer_and_keeps_a_note_from_being_agreed(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_an_open_mark_is_no_answer_and_keeps_a_note_from_being_agreed(store, kb):
     note = add_note(store)
     say(store, note, ("Anna", ONE, FEVER), ("Ben", MI, OPEN))
     assert find_agreed(store) == {ONE: None}  # Ben is at work
@@ -389,9 +371,7 @@ def test_an_open_mark_is_no_answer_and_keeps_a_note_from_being_agreed(
     check_everywhere(store, kb, [("Fever", FEVER)])
 
 
-def test_a_note_that_is_done_without_mentions_is_exported_unless_marked(
-    store: ReviewStore, kb: KnowledgeBase
-) -> None:
+def test_a_note_that_is_done_without_mentions_is_exported_unless_marked(store, kb):
     note = add_note(store)
     store.set_done(note, "Anna", True)
     for who in ("agreed", "Anna"):

@@ -24,8 +24,6 @@ from tests.commands import invoke
 
 from .conftest import (
     Client,
-    Listen,
-    OpenLocal,
     Reply,
     Start,
     ThreadClient,
@@ -44,7 +42,7 @@ from .conftest import (
         *(("0.0.0.0", False), ("::", False), ("terms.example", False)),
     ],
 )
-def test_an_address_that_others_reach_needs_a_token(host: str, local: bool) -> None:
+def test_an_address_that_others_reach_needs_a_token(host, local):
     assert is_local(host) is local
     check_remote(host, tokens=[Access("t", Role.READER)], allow_remote=False)
     check_remote(host, tokens=(), allow_remote=True)
@@ -55,7 +53,7 @@ def test_an_address_that_others_reach_needs_a_token(host: str, local: bool) -> N
             check_remote(host, tokens=(), allow_remote=False)
 
 
-def test_wrong_options_are_errors_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_wrong_options_are_errors_before_anything_is_loaded(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as used:
         for options, code, error in (
             (["--port", used.getsockname()[1]], 1, "E450"),
@@ -68,11 +66,11 @@ def test_wrong_options_are_errors_before_anything_is_loaded(tmp_path: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def served(listen: Listen, sample_kb: Path) -> ThreadClient:
+def served(listen, sample_kb) -> ThreadClient:
     return listen(sample_kb)
 
 
-def test_requests_in_parallel_get_their_own_answers(served: ThreadClient) -> None:
+def test_requests_in_parallel_get_their_own_answers(served):
     words = {"fever": "C0000004", "aspirin": "C0000006", "headache": "C0000007"}
     wrong: list[str] = []
 
@@ -99,7 +97,7 @@ def run_all(*calls: tuple[Any, ...]) -> None:
         thread.join()
 
 
-def test_work_ends_when_the_client_has_gone(served: ThreadClient) -> None:
+def test_work_ends_when_the_client_has_gone(served):
     text = "heart attack, fever and headache. " * 20_000
     body = json.dumps({"texts": [text]}).encode()
     head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
@@ -116,9 +114,7 @@ def test_work_ends_when_the_client_has_gone(served: ThreadClient) -> None:
     assert answer.json()["documents"][0]["entities"][0]["cui"] == "C0000004"
 
 
-def test_a_new_version_is_used_and_a_damaged_one_is_not(
-    listen: Listen, own_kb: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_version_is_used_and_a_damaged_one_is_not(listen, own_kb, monkeypatch):
     monkeypatch.setattr(versions, "SECONDS", 0.1)
     client = listen(own_kb)
     body = {"mentions": ["zebra stripes"]}
@@ -134,7 +130,7 @@ def test_a_new_version_is_used_and_a_damaged_one_is_not(
     assert client.post("/mentions", body).json() == after
 
 
-def test_the_end_loses_no_accepted_request(listen: Listen, sample_kb: Path) -> None:
+def test_the_end_loses_no_accepted_request(listen, sample_kb):
     client = listen(sample_kb)
     replies: list[Reply] = []
 
@@ -154,9 +150,7 @@ def test_the_end_loses_no_accepted_request(listen: Listen, sample_kb: Path) -> N
     assert len(replies[0].json()["documents"][0]["entities"]) == 1_000
 
 
-def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(
-    listen: Listen, sample_kb: Path, tmp_path: Path
-) -> None:
+def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(listen, sample_kb, tmp_path):
     """All requests waited for five seconds, and reading was an error of the service."""
     store = ReviewStore(tmp_path / "reviews.db")
     store.query("PRAGMA busy_timeout = 600")
@@ -185,9 +179,7 @@ def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(
     assert client.get(paths[0]).status == 200
 
 
-def test_a_damaged_knowledge_base_is_an_error_of_the_service(
-    open_local: OpenLocal, own_kb: Path
-) -> None:
+def test_a_damaged_knowledge_base_is_an_error_of_the_service(open_local, own_kb):
     client = open_local(own_kb)
     path = own_kb / "v1" / "concepts.db"
     with path.open("r+b") as file:
@@ -235,8 +227,8 @@ def write_day(path: Path) -> None:
 
 
 def test_a_day_with_kill_9_at_any_moment_loses_nothing(
-    start_service: Start, own_exported_kb: Path, tmp_path: Path
-) -> None:
+    start_service, own_exported_kb, tmp_path
+):
     """Twenty documents with links: decide, teach, use, back, export."""
     documents, reviews = tmp_path / "day.pubtator", tmp_path / "reviews.db"
     write_day(documents)
@@ -315,8 +307,8 @@ def start_two(start_service: Start, *options: object) -> tuple[Client, tuple[int
 
 
 def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
-    start_service: Start, open_local: OpenLocal, own_exported_kb: Path, tmp_path: Path
-) -> None:
+    start_service, open_local, own_exported_kb, tmp_path
+):
     reviews, word = tmp_path / "reviews.db", "vwkj zzz"
     teaching = open_local(own_exported_kb, ReviewStore(reviews))
     files = [(f"{n}.txt", f"{word}, fever {n}") for n in range(12)]
@@ -351,9 +343,7 @@ def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
     assert len(ReviewStore(reviews).latest()) == 32 + len(ids) - 1
 
 
-def test_if_one_process_dies_the_others_end(
-    start_service: Start, exported_kb: Path
-) -> None:
+def test_if_one_process_dies_the_others_end(start_service, exported_kb):
     client, (first, second) = start_two(start_service, exported_kb)
     os.kill(first, signal.SIGKILL)
     assert client.process.wait(timeout=60) == 1

@@ -3,7 +3,6 @@
 import json
 import stat
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import (
     LocalClient,
-    OpenLocal,
     decide,
     link_all,
     send_files,
@@ -40,8 +38,8 @@ def link(client: LocalClient, mention: str) -> Any:
 
 
 def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+    open_local, own_kb, tmp_path
+):
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     same = f"{WORD}, fever."
     files = [(f"ward{n}/note.txt", same if n < 2 else f"{same} {n}") for n in range(12)]
@@ -124,8 +122,8 @@ def add_notes(client: LocalClient) -> list[str]:
 
 
 def test_a_new_version_of_the_base_is_followed_while_a_taught_one_is_used(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+    open_local, own_kb, tmp_path
+):
     """It was ignored, also by the next teaching and after a restart."""
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     add_notes(client)
@@ -149,9 +147,7 @@ def test_a_new_version_of_the_base_is_followed_while_a_taught_one_is_used(
     assert again.get("/concepts/L0000001").status == 200
 
 
-def test_what_a_killed_deletion_left_is_removed(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+def test_what_a_killed_deletion_left_is_removed(open_local, own_kb, tmp_path):
     """The document is gone, and the version that learned from it not yet."""
     store = ReviewStore(tmp_path / "reviews.db")
     client = open_local(own_kb, store)
@@ -164,9 +160,7 @@ def test_what_a_killed_deletion_left_is_removed(
     assert link(again, WORD) != WORD
 
 
-def test_a_taught_version_shares_no_text_with_others(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+def test_a_taught_version_shares_no_text_with_others(open_local, own_kb, tmp_path):
     taught = tmp_path / "reviews.db.taught"
     taught.mkdir(mode=0o755)  # as an older version has made it
     mode = stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode)
@@ -195,9 +189,7 @@ def test_a_taught_version_shares_no_text_with_others(
     assert stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode) == mode
 
 
-def test_teaching_again_uses_the_decisions_that_count_now(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+def test_teaching_again_uses_the_decisions_that_count_now(open_local, own_kb, tmp_path):
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     files = [(f"{n}.txt", f"{WORD}, qqw {n}") for n in range(12)]
     documents = send_files(client, *files)["documents"]
@@ -246,11 +238,8 @@ def add_other_note(client: LocalClient, text: str = OTHER, cui: str = WARD) -> s
 
 
 def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
-    open_local: OpenLocal,
-    own_kb: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    open_local, own_kb, tmp_path, monkeypatch
+):
     store = ReviewStore(tmp_path / "reviews.db")
     client = open_local(own_kb, store)
     others, deleted = add_notes(client), add_other_note(client)
@@ -279,9 +268,7 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     assert OTHER not in again.get("/search", {"q": OTHER}).body.decode()
 
 
-def test_the_report_of_a_teaching_forgets_a_deleted_note(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+def test_the_report_of_a_teaching_forgets_a_deleted_note(open_local, own_kb, tmp_path):
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     add_notes(client)
     ids = [
@@ -295,9 +282,7 @@ def test_the_report_of_a_teaching_forgets_a_deleted_note(
     assert OTHER not in client.get("/reviews/teach").body.decode()
 
 
-def test_what_a_killed_teaching_left_is_removed(
-    open_local: OpenLocal, own_kb: Path, tmp_path: Path
-) -> None:
+def test_what_a_killed_teaching_left_is_removed(open_local, own_kb, tmp_path):
     """It may have texts of notes that were deleted since, whatever its number."""
     folder = tmp_path / "reviews.db.taught"
     for name in ("3", ".7.abcd.tmp"):  # not described yet, not whole
@@ -307,9 +292,7 @@ def test_what_a_killed_teaching_left_is_removed(
     assert [*folder.iterdir()] == []
 
 
-def test_teaching_needs_reviews_and_one_process(
-    open_local: OpenLocal, local: LocalClient, sample_kb: Path, store: ReviewStore
-) -> None:
+def test_teaching_needs_reviews_and_one_process(open_local, local, sample_kb, store):
     several = open_local(sample_kb, store, workers=2)
     for answer in (
         several.get("/reviews/teach"),

@@ -192,7 +192,7 @@ def damage_copy(
 
 
 @pytest.fixture(scope="module")
-def whole(cold_kb: Path, tmp_path_factory: Any) -> tuple[Path, list[str], str]:
+def whole(cold_kb, tmp_path_factory) -> tuple[Path, list[str], str]:
     """A knowledge base with an overlay, mentions, and its answers to them."""
     folder = tmp_path_factory.mktemp("whole") / "kb"
     save_copy(load_kb(cold_kb), folder)
@@ -228,11 +228,7 @@ def damage_and_use(
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_damaged_kb_is_a_named_error_or_without_effect(
-    signed: bool,
-    whole: tuple[Path, list[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    new_process: Any,
-) -> None:
+    signed, whole, tmp_path, monkeypatch, new_process
+):
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # no threads before a fork
     new_process.call(damage_and_use, signed, whole, tmp_path / "kb")

@@ -111,8 +111,8 @@ def read(folder: Path, stop: threading.Event, answers: Counter[str]) -> None:
 
 
 def test_readers_get_answers_of_one_version_while_others_write(
-    tiny_encoder: Path, tmp_path: Path, new_process: Any
-) -> None:
+    tiny_encoder, tmp_path, new_process
+):
     for version in VERSIONS:
         write_concepts(tmp_path / f"{version}.jsonl", make_concepts(version))
     build_kb(tmp_path / "A.jsonl", tmp_path / "kb", str(tiny_encoder))

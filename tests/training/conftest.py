@@ -26,7 +26,7 @@ def invoke() -> Callable[..., Result]:
 
 
 @pytest.fixture(scope="session")
-def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pairs_file(tmp_path_factory) -> Path:
     """Two orders of two words are one concept: easy to learn."""
     path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
     lines = [
@@ -40,7 +40,7 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def forest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def forest(tmp_path_factory) -> dict[str, str]:
     """Files of nine concepts, each with four children, and relations between them,
     as settings."""
     folder = tmp_path_factory.mktemp("forest")
@@ -65,7 +65,7 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def small_settings(tiny_encoder: Path) -> dict[str, Any]:
+def small_settings(tiny_encoder) -> dict[str, Any]:
     """What differs from the default config, by dotted names."""
     return {
         "encoder.base": str(tiny_encoder),
@@ -78,7 +78,7 @@ def small_settings(tiny_encoder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def make_config(small_settings: dict[str, Any]) -> Callable[..., Config]:
+def make_config(small_settings) -> Callable[..., Config]:
     """Make a config of these settings and some more."""
 
     def make(more: dict[str, Any] | None = None) -> Config:
@@ -103,9 +103,7 @@ def run_training() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def train_small(
-    run_training: Any, make_config: Any, pairs_file: Path, tmp_path: Path
-) -> Callable[..., Any]:
+def train_small(run_training, make_config, pairs_file, tmp_path) -> Callable[..., Any]:
     """Train on the pairs with some settings, into a folder of the test."""
 
     def run(more: dict[str, Any] | None = None, name: str = "", **kwargs: Any) -> Any:

@@ -4,9 +4,8 @@ import re
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,14 +16,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_help_has_input_output_and_an_example(name: str) -> None:
+def test_command_help_has_input_output_and_an_example(name):
     shown = invoke(name, "--help", app=app, code=0)
     text = " ".join(shown.output.split())
     assert " ".join(COMMANDS[name].help.split()) in text
     assert f"python -m training {name} " in text
 
 
-def test_list_of_commands_imports_neither_torch_nor_spacy(new_process: Any) -> None:
+def test_list_of_commands_imports_neither_torch_nor_spacy(new_process):
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
@@ -37,9 +36,7 @@ def test_list_of_commands_imports_neither_torch_nor_spacy(new_process: Any) -> N
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
 
 
-def test_command_without_its_packages_names_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_command_without_its_packages_names_them(monkeypatch):
     monkeypatch.setitem(sys.modules, "training.corpora.convert", None)
     shown = invoke("convert-corpus", app=app, code=1).output
     assert "[E521] Expected the packages of `convert-corpus`" in shown
@@ -50,25 +47,18 @@ SAMPLE = ROOT / "assets" / "sample"
 
 
 @pytest.fixture
-def settings(tiny_encoder: Path) -> list[str]:
+def settings(tiny_encoder) -> list[str]:
     return ["--encoder.base", str(tiny_encoder)]
 
 
-def test_check_passes_if_every_step_can_run(
-    invoke: Callable[..., Any],
-    settings: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_check_passes_if_every_step_can_run(invoke, settings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = invoke("check", SAMPLE, "--name", "sample", *settings)
     assert "Every step can run" in shown.output
     assert not any(tmp_path.iterdir())
 
 
-def test_check_lists_all_problems_at_once(
-    invoke: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_lists_all_problems_at_once(invoke, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("packages").write_text("a file in the place of a folder")
     names = ["--name", "My KB", "--version", "one", "--lang", "qq"]
@@ -81,11 +71,8 @@ def test_check_lists_all_problems_at_once(
 
 
 def test_check_reads_the_settings_of_the_base(
-    invoke: Callable[..., Any],
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    invoke, tiny_encoder, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     words = ["check", SAMPLE, "--name", "sample", "--encoder.base", base]
@@ -106,11 +93,8 @@ def old_signals() -> Iterator[None]:
 
 @pytest.mark.usefixtures("old_signals")
 def test_train_writes_lines_to_a_log_and_ends_with_one(
-    pairs_file: Path,
-    settings: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    pairs_file, settings, tmp_path, monkeypatch
+):
     monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
     words = ["train", pairs_file, tmp_path / "encoder", *settings]
     words += ["--training.steps", 2, "--training.batch_size", 16]

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
+def test_read_xlbel_of_a_real_file_equals_its_table(data_folder):
     queries = data_folder / "eval-text" / "es_1k_test_query.txt.gz"
     table = data_folder / "eval" / "xlbel_es.test.tsv.gz"
     pairs = [
@@ -64,8 +63,8 @@ def test_read_xlbel_of_a_real_file_equals_its_table(data_folder: Path) -> None:
     ],
 )
 def test_research_corpus_with_a_bad_line_names_it_without_its_text(
-    tmp_path: Path, format: str, text: str, line: int, code: str
-) -> None:
+    tmp_path, format, text, line, code
+):
     path = write(tmp_path / "table.txt", text)
     with pytest.raises(SapbertError, match=code) as error:
         list(READERS[format](path))
@@ -92,7 +91,7 @@ fever and headache: fever + headache
 
 
 @pytest.mark.parametrize("line", COMPOSITES.splitlines())
-def test_split_composite_by_hand(line: str) -> None:
+def test_split_composite_by_hand(line):
     mention, _, parts = line.partition(": ")
     assert " + ".join(split_composite(mention, parts.count(" + ") + 1)) == parts
 
@@ -108,9 +107,7 @@ def test_split_composite_by_hand(line: str) -> None:
         ("", 2),
     ],
 )
-def test_split_composite_without_enough_parts_returns_the_mention(
-    mention: str, count: int
-) -> None:
+def test_split_composite_without_enough_parts_returns_the_mention(mention, count):
     assert split_composite(mention, count) == [mention]
 
 
@@ -121,9 +118,7 @@ SEPARATORS = st.sampled_from([" ", " and ", ", ", "/", ", or ", " and/or "])
 
 
 @given(st.lists(st.tuples(WORDS, SEPARATORS), max_size=8), st.integers(0, 4))
-def test_split_composite_has_the_words_of_the_mention(
-    pairs: list[tuple[str, str]], count: int
-) -> None:
+def test_split_composite_has_the_words_of_the_mention(pairs, count):
     mention = "".join(word + separator for word, separator in pairs)
     parts = split_composite(mention, count)
     assert parts == [mention] or len(parts) == count
@@ -133,9 +128,7 @@ def test_split_composite_has_the_words_of_the_mention(
         assert set(re.split(r"[\s,/]+", part)) <= words
 
 
-def test_split_composite_equals_annotated_parts(
-    data_file: Callable[[str], Path],
-) -> None:
+def test_split_composite_equals_annotated_parts(data_file):
     texts = data_file("eval-text")
     right = split = 0
     seen = set()
@@ -186,19 +179,17 @@ CONCEPTS = [
         ("AT-like", "AT-like"),
     ],
 )
-def test_expand_abbreviations_inside_long_forms(mention: str, expected: str) -> None:
+def test_expand_abbreviations_inside_long_forms(mention, expected):
     assert expand_abbreviations(mention, LONG_FORMS) == expected
 
 
 @given(st.text("ABab /,", max_size=20), st.dictionaries(*[st.text("ABab /,")] * 2))
-def test_expand_abbreviations_of_any_text_ends(
-    mention: str, forms: dict[str, str]
-) -> None:
+def test_expand_abbreviations_of_any_text_ends(mention, forms):
     expand_abbreviations(mention, forms)
     assert expand_abbreviations(mention, {}) == " ".join(mention.split())
 
 
-def test_order_parts_by_names() -> None:
+def test_order_parts_by_names():
     known = KnownConcepts(CONCEPTS)
     names = ["ovarian cancer", "Breast-Cancer"]
     assert order_parts(names, [["D9"], ["D2"]], known) == [["D2"], ["D9"]]
@@ -209,7 +200,7 @@ def test_order_parts_by_names() -> None:
     assert order_parts(["breast cancer"] * 2, [["D1"]] * 2, known) == [["D1"], ["D1"]]
 
 
-def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> None:
+def test_biosyn_mentions_of_a_real_corpus(data_file):
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
     known = KnownConcepts(read_vocabulary(medic, "biosyn"))
@@ -222,9 +213,7 @@ def test_biosyn_mentions_of_a_real_corpus(data_file: Callable[[str], Path]) -> N
     assert sum(len(mention.parts) > 1 for mention in after) == 11
 
 
-def test_biosyn_names_of_medic_are_as_many_as_published(
-    data_file: Callable[[str], Path],
-) -> None:
+def test_biosyn_names_of_medic_are_as_many_as_published(data_file):
     path = data_file("medic/medic_06Jul2012.txt.gz")
     concepts = list(preprocess_concepts(read_vocabulary(path, "biosyn")))
     names = [name for concept in concepts for name in concept.aliases]

@@ -32,9 +32,7 @@ def run(name: str, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_writes_and_prints_what_is_expected(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_writes_and_prints_what_is_expected(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     files = {*(FOLDER / "expected" / name).iterdir()}
     assert run(name, tmp_path) == {
@@ -57,8 +55,8 @@ def test_command_writes_and_prints_what_is_expected(
     ],
 )
 def test_command_ends_with_an_error_and_writes_nothing(
-    words: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    words, code, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(FOLDER / "input", tmp_path, dirs_exist_ok=True)
     before = {*tmp_path.rglob("*")}

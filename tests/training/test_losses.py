@@ -58,7 +58,6 @@ def random_batch() -> Callable[..., Any]:
     return draw
 
 
-RandomBatch = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MINERS: dict[str, Miner] = {
     "all": mine_hard_pairs,
     "wide": partial(mine_hard_pairs, margin=0.6),
@@ -126,12 +125,7 @@ ORACLES.append((multi_similarity_loss, multi_similarity_by_library))
 
 @pytest.mark.parametrize("mining", sorted(MINERS))
 @pytest.mark.parametrize(("loss", "oracle"), ORACLES)
-def test_loss_equals_its_oracle_on_the_mined_pairs(
-    mining: str,
-    loss: Loss,
-    oracle: Callable[[Tensor, Masks], Tensor],
-    random_batch: RandomBatch,
-) -> None:
+def test_loss_equals_its_oracle_on_the_mined_pairs(mining, loss, oracle, random_batch):
     for seed in range(10):
         raw, labels, names = random_batch(seed)
         masks = MINERS[mining](normalize(raw, dim=1), labels, names)
@@ -153,7 +147,7 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(("loss", "expected"), BY_HAND)
-def test_loss_by_hand(loss: Loss, expected: float) -> None:
+def test_loss_by_hand(loss, expected):
     vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]]).repeat(2, 1)
     positives = torch.zeros(6, 6, dtype=torch.bool)
     negatives = torch.zeros(6, 6, dtype=torch.bool)
@@ -162,7 +156,7 @@ def test_loss_by_hand(loss: Loss, expected: float) -> None:
     assert value.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_triplet_loss_averages_over_the_violating_triplets_only() -> None:
+def test_triplet_loss_averages_over_the_violating_triplets_only():
     # On a circle, at 0°, 60° and 90°, and at 180°: 1, √2 and 2 away from the first.
     angles = torch.tensor([0.0, 60.0, 90.0, 180.0]).deg2rad()
     vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
@@ -175,7 +169,7 @@ def test_triplet_loss_averages_over_the_violating_triplets_only() -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("pairs", ["none", "positive", "negative", "equal rows"])
-def test_loss_of_few_pairs_is_finite_and_float32(pairs: str, loss: Loss) -> None:
+def test_loss_of_few_pairs_is_finite_and_float32(pairs, loss):
     rows = normalize(torch.arange(1.0, 13.0).view(4, 3).sin(), dim=1)
     nothing = torch.zeros(4, 4, dtype=torch.bool)
     one = nothing.clone()
@@ -202,7 +196,7 @@ def test_loss_of_few_pairs_is_finite_and_float32(pairs: str, loss: Loss) -> None
 LOSS = partial(multi_similarity_loss, scale_pos=2.0, scale_neg=2.0, offset=0.5)
 
 
-def test_hierarchical_loss_equals_a_plain_loop() -> None:
+def test_hierarchical_loss_equals_a_plain_loop():
     for seed in range(5):
         torch.manual_seed(seed)
         vectors = normalize(torch.randn(12, 4), dim=1)
@@ -245,9 +239,7 @@ def triplets_as_masks(
     ("margin", "distance"),
     [*((each, "euclidean") for each in MARGINS), (0.25, "cosine")],
 )
-def test_mine_hard_pairs_equals_the_library(
-    margin: float, distance: Any, random_batch: Callable[..., Any]
-) -> None:
+def test_mine_hard_pairs_equals_the_library(margin, distance, random_batch):
     options = {"distance": CosineSimilarity()} if distance == "cosine" else {}
     miner = TripletMarginMiner(margin=margin, **options)
     # From pairs of rows to concepts that mostly have one row, which is no positive.
@@ -265,7 +257,7 @@ def test_mine_hard_pairs_equals_the_library(
         assert tuple(map(as_pairs, mined)) == fewer
 
 
-def test_mine_all_pairs_leaves_out_negatives_of_equal_names() -> None:
+def test_mine_all_pairs_leaves_out_negatives_of_equal_names():
     labels = torch.tensor([0, 0, 1])
     names = torch.tensor([7, 8, 7])
     positives, negatives = mine_all_pairs(torch.eye(3), labels)
@@ -290,5 +282,5 @@ def factors(schedule: Schedule, total: int) -> list[float]:
         (make_linear(7), [1 / 8, 2 / 8, 3 / 8]),
     ],
 )
-def test_schedule_by_hand(schedule: Schedule, expected: list[float]) -> None:
+def test_schedule_by_hand(schedule, expected):
     assert factors(schedule, len(expected)) == pytest.approx(expected)

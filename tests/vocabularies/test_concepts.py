@@ -2,7 +2,6 @@ import json
 from dataclasses import asdict, replace
 from operator import eq
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -63,8 +62,8 @@ def fields_of(concepts: list[Concept]) -> list[dict]:
 
 @given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
 def test_read_concepts_reads_what_write_concepts_wrote(
-    tmp_path_factory: pytest.TempPathFactory, concepts: list[Concept], packed: bool
-) -> None:
+    tmp_path_factory, concepts, packed
+):
     folder = tmp_path_factory.mktemp("concepts")
     path = folder / ("concepts.jsonl.gz" if packed else "concepts.jsonl")
     assert write_concepts(path, concepts) == len(concepts)
@@ -72,9 +71,7 @@ def test_read_concepts_reads_what_write_concepts_wrote(
 
 
 @pytest.mark.slow
-def test_read_concepts_reads_a_million_names_and_a_name_of_a_megabyte(
-    tmp_path: Path,
-) -> None:
+def test_read_concepts_reads_a_million_names_and_a_name_of_a_megabyte(tmp_path):
     places = list(range(1_000_000))
     many = Concept(
         "C1",
@@ -101,9 +98,7 @@ BAD_CONCEPTS = [
 
 
 @pytest.mark.parametrize("concept", BAD_CONCEPTS, ids=range(len(BAD_CONCEPTS)))
-def test_write_concepts_refuses_what_read_concepts_would(
-    tmp_path: Path, concept: Concept
-) -> None:
+def test_write_concepts_refuses_what_read_concepts_would(tmp_path, concept):
     path = write(tmp_path / "c.jsonl", "old")
     with pytest.raises(SapbertError, match="E117") as caught:
         write_concepts(path, [Concept("C0", ["Pain"]), concept])
@@ -111,9 +106,7 @@ def test_write_concepts_refuses_what_read_concepts_would(
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old\n"]
 
 
-def test_write_concepts_refuses_a_line_that_is_too_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_concepts_refuses_a_line_that_is_too_large(tmp_path, monkeypatch):
     concept = Concept("C1", ["x" * (2 << 20)])
     assert len(check_concept(concept)) > 2 << 20
     monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
@@ -122,9 +115,7 @@ def test_write_concepts_refuses_a_line_that_is_too_large(
 
 
 @given(concept=CONCEPTS, data=st.data())
-def test_check_concept_returns_a_line_that_is_read(
-    concept: Concept, data: st.DataObject
-) -> None:
+def test_check_concept_returns_a_line_that_is_read(concept, data):
     changes = st.sampled_from(["", " ", "\ud83d", "x"])
     field = data.draw(st.sampled_from(["cui", "alias", "place", "none"]))
     if field == "cui":
@@ -144,11 +135,11 @@ def test_check_concept_returns_a_line_that_is_read(
 
 
 @given(text=st.text() | st.text("a \t\n\u2028\x85\xa0\u3000\u200b"))
-def test_clean_name_is_as_if_words_were_split(text: str) -> None:
+def test_clean_name_is_as_if_words_were_split(text):
     assert clean_name(text) == " ".join(text.split())
 
 
-def test_parse_concept_needs_name_or_aliases(tmp_path: Path) -> None:
+def test_parse_concept_needs_name_or_aliases(tmp_path):
     path = write(
         tmp_path / "c.jsonl",
         '{"cui": "C1", "name": "Fever"}',
@@ -165,9 +156,7 @@ def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[
 
 
 @given(concept=CONCEPTS, data=st.data())
-def test_parse_concept_keeps_places_in_any_order_of_names(
-    concept: Concept, data: st.DataObject
-) -> None:
+def test_parse_concept_keeps_places_in_any_order_of_names(concept, data):
     several = [*concept.aliases, *data.draw(st.lists(st.sampled_from(concept.aliases)))]
     said = data.draw(st.permutations(several))
     line = {"cui": concept.cui, "aliases": said}
@@ -187,9 +176,7 @@ def test_parse_concept_keeps_places_in_any_order_of_names(
 
 
 @given(concept=CONCEPTS, data=st.data())
-def test_change_names_keeps_languages_and_sources(
-    concept: Concept, data: st.DataObject
-) -> None:
+def test_change_names_keeps_languages_and_sources(concept, data):
     count = len(concept.aliases)
     names = data.draw(
         st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=count, max_size=count)
@@ -212,9 +199,7 @@ BAD_PLACES = ["0", "[]", "[1]", "[-1]", "[0, 0]", "[true]"]
 @pytest.mark.parametrize(
     "value", ["[0]", "null", *(f'{{"ENG": {places}}}' for places in BAD_PLACES)]
 )
-def test_parse_concept_invalid_places_are_an_error(
-    tmp_path: Path, key: str, value: str
-) -> None:
+def test_parse_concept_invalid_places_are_an_error(tmp_path, key, value):
     line = f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}'
     path = write(tmp_path / "c.jsonl", line)
     with pytest.raises(SapbertError, match=f"E117.*:1: .*places in `aliases`.*`{key}`"):
@@ -238,9 +223,7 @@ def test_parse_concept_invalid_places_are_an_error(
         ('{"cui": "C1", "name": "Fever", "tui": "T184"}', "no fields but"),
     ],
 )
-def test_read_concepts_invalid_line_is_an_error_or_counted(
-    tmp_path: Path, line: str, expected: str
-) -> None:
+def test_read_concepts_invalid_line_is_an_error_or_counted(tmp_path, line, expected):
     path = write(tmp_path / "c.jsonl", '{"cui": "C0", "name": "Pain"}', line)
     with pytest.raises(SapbertError) as caught:
         list(read_concepts(path))
@@ -269,7 +252,7 @@ JSON = st.recursive(
 
 
 @given(data=JSON)
-def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data: Any) -> None:
+def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data):
     try:
         concept = parse_concept(json.dumps(data), Path("x"), 1)
     except SapbertError:
@@ -278,9 +261,7 @@ def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data: Any) ->
     json.dumps(concept_to_json(concept))
 
 
-def test_source_that_marks_taught_names_is_an_error_in_a_vocabulary(
-    tmp_path: Path,
-) -> None:
+def test_source_that_marks_taught_names_is_an_error_in_a_vocabulary(tmp_path):
     concept = Concept("C1", ["fever"], sources={"annotated": [0]})
     with pytest.raises(SapbertError, match="E117.*other than `annotated`"):
         check_concept(concept)

@@ -84,9 +84,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "case", "expected"), CASES)
-def test_example_gives_its_concepts_and_its_report(
-    name: str, case: dict[str, Any], expected: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_example_gives_its_concepts_and_its_report(name, case, expected, tmp_path):
     concepts, reports = show_case(name, case, tmp_path)
     assert concepts == expected
     assert [list(each) for each in concepts] == [list(each) for each in expected]
@@ -104,14 +102,8 @@ def test_example_gives_its_concepts_and_its_report(
     on_error=st.sampled_from(["fail", "skip"]),
 )
 def test_damaged_example_gives_concepts_or_a_sapbert_error(
-    name: str,
-    which: int,
-    place: float,
-    texts: list[str],
-    extra: bytes,
-    cut: int,
-    on_error: str,
-) -> None:
+    name, which, place, texts, extra, cut, on_error
+):
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_example(name, Path(folder), [])
         files = sorted(path for path in copy.rglob("*") if path.is_file())
@@ -137,7 +129,7 @@ def test_damaged_example_gives_concepts_or_a_sapbert_error(
             write_concepts(Path(folder) / "again.jsonl", concepts)
 
 
-def test_examples_have_all_formats() -> None:
+def test_examples_have_all_formats():
     assert {*READERS} | {"united"} == {*NAMES}
 
 

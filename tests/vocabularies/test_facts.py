@@ -26,7 +26,7 @@ def named(*ids: str) -> Iterable[Fact]:
     return (Fact(id, NAME, f"name of {id}") for id in ids)
 
 
-def test_build_concepts_sorts_by_id_and_names_by_rank() -> None:
+def test_build_concepts_sorts_by_id_and_names_by_rank():
     concepts, dropped = build(
         Fact("B", NAME, "second", 1, "S", "ENG"),
         Fact("A", NAME, "other"),
@@ -60,12 +60,12 @@ def test_build_concepts_sorts_by_id_and_names_by_rank() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
-def test_build_concepts_sorts_as_python_does(cuis: list[str]) -> None:
+def test_build_concepts_sorts_as_python_does(cuis):
     concepts, _ = build(*(Fact(cui, NAME, "name") for cui in cuis))
     assert [concept.cui for concept in concepts] == sorted(cuis)
 
 
-def test_build_concepts_follows_replaced_ids_to_one_concept() -> None:
+def test_build_concepts_follows_replaced_ids_to_one_concept():
     pairs = ["a>b", "b>B", "c>A", "c>B", "d>e", "e>d", "f>f", "g>nothing", "h>h2"]
     steps = [f"h{n}>h{n + 1}" for n in range(2, 40)] + ["h40>A"]
     replaced = [

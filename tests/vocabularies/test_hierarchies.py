@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parents[2] / "experiments" / "hierarchies"
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def installed(monkeypatch) -> Iterator[None]:
     """The package of the folder, as if pip had installed it."""
     declared = tomllib.loads((FOLDER / "pyproject.toml").read_text("utf8"))["project"]
     points = [
@@ -65,9 +65,7 @@ def write(folder: Path, labels: str = LABELS, rollup: str = ROLLUP) -> Path:
 read = partial(whole.read, format="phecode")
 
 
-def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(
-    tmp_path: Path,
-) -> None:
+def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_path):
     concepts, report = read(write(tmp_path), type="T047")
     found = {each.cui: (each.name, each.parents) for each in concepts}
     assert found == {
@@ -99,7 +97,7 @@ def write_maps(folder: Path, names: str, parents: str = "") -> Path:
 
 
 @pytest.mark.parametrize("line", ["L9", "L9\t", "\tname", "L9\tname\tmore"])
-def test_read_maps_invalid_line_is_named_or_counted(tmp_path: Path, line: str) -> None:
+def test_read_maps_invalid_line_is_named_or_counted(tmp_path, line):
     path = write_maps(tmp_path, f"L1\tLaboratory\n{line}\nL3\tBlood count\n")
     with pytest.raises(SapbertError, match="E117") as error:
         read_maps(path)

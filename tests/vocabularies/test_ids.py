@@ -13,7 +13,7 @@ from spacy_sapbert.vocabularies.ids import id_key, rewrite_id
         ("http://identifiers.org/mesh/D003924", ""),
     ],
 )
-def test_id_key_is_equal_for_the_same_id(id: str, source: str) -> None:
+def test_id_key_is_equal_for_the_same_id(id, source):
     assert id_key(id, source) == "MESH:D003924"
 
 
@@ -34,7 +34,7 @@ def test_id_key_is_equal_for_the_same_id(id: str, source: str) -> None:
         ("http://www.orpha.net/ORDO/Orphanet_79318", "", "ORPHA:79318"),
     ],
 )
-def test_id_key_of_other_vocabularies(id: str, source: str, key: str) -> None:
+def test_id_key_of_other_vocabularies(id, source, key):
     assert id_key(id, source) == key
 
 
@@ -47,10 +47,10 @@ def test_id_key_of_other_vocabularies(id: str, source: str, key: str) -> None:
         ("OMIM:1", "MESH:D000077287", "OMIM:1"),
     ],
 )
-def test_rewrite_id_follows_another(id: str, like: str, expected: str) -> None:
+def test_rewrite_id_follows_another(id, like, expected):
     assert rewrite_id(id, like) == expected
 
 
 @pytest.mark.parametrize("id", ["http://", "a://b/c/", "a://" + "b" * 5000 + "!"])
-def test_id_key_of_a_strange_iri_is_a_text(id: str) -> None:
+def test_id_key_of_a_strange_iri_is_a_text(id):
     assert isinstance(id_key(id), str)

@@ -28,9 +28,7 @@ CONCEPTS = st.builds(
 
 
 @given(st.lists(CONCEPTS, min_size=1, max_size=4))
-def test_unite_vocabularies_merges_languages_and_sources_of_any_names(
-    concepts: list[Concept],
-) -> None:
+def test_unite_vocabularies_merges_languages_and_sources_of_any_names(concepts):
     expected = {
         (field, key, concept.aliases[place])
         for concept in concepts
@@ -49,7 +47,7 @@ def test_unite_vocabularies_merges_languages_and_sources_of_any_names(
     assert set(found) == expected
 
 
-def test_unite_vocabularies_reads_its_inputs_in_step() -> None:
+def test_unite_vocabularies_reads_its_inputs_in_step():
     read = []
 
     def watch() -> Any:
@@ -74,7 +72,7 @@ NEW = [
 ]
 
 
-def test_compare_vocabularies_yields_every_difference_by_id(tmp_path: Path) -> None:
+def test_compare_vocabularies_yields_every_difference_by_id(tmp_path):
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl.gz"
     write_concepts(old, OLD)
     write_concepts(new, NEW)
@@ -90,7 +88,7 @@ def test_compare_vocabularies_yields_every_difference_by_id(tmp_path: Path) -> N
     assert not [*compare_vocabularies(new, new)]
 
 
-def test_compare_vocabularies_ids_must_ascend(tmp_path: Path) -> None:
+def test_compare_vocabularies_ids_must_ascend(tmp_path):
     path = tmp_path / "old.jsonl"
     write_concepts(path, reversed(OLD))
     with pytest.raises(SapbertError, match="E104.*old.jsonl.*sorted"):
@@ -100,7 +98,7 @@ def test_compare_vocabularies_ids_must_ascend(tmp_path: Path) -> None:
 UNITED = FOLDER / "united"
 
 
-def test_conflicts_of_mapped_names_are_listed() -> None:
+def test_conflicts_of_mapped_names_are_listed():
     rows: list[tuple[str, ...]] = []
     report = Report(conflict=lambda *fields: rows.append(fields))
     paths = [UNITED / "base.jsonl"], [UNITED / "doid.obo"]
@@ -114,7 +112,7 @@ def test_conflicts_of_mapped_names_are_listed() -> None:
     ]
 
 
-def test_vocabulary_that_is_mapped_to_nothing_is_an_error(tmp_path: Path) -> None:
+def test_vocabulary_that_is_mapped_to_nothing_is_an_error(tmp_path):
     write_concepts(tmp_path / "base.jsonl", [Concept("X:1", ["a"])])
     paths = [tmp_path / "base.jsonl"]
     with pytest.raises(SapbertError, match=r"E106.*'X:1'"):
@@ -144,7 +142,7 @@ def read_retired(
 
 
 @pytest.mark.parametrize("line", ["A\t", "A\tB\tC", 'A,"B'])
-def test_retired_ids_with_a_bad_line_are_an_error(tmp_path: Path, line: str) -> None:
+def test_retired_ids_with_a_bad_line_are_an_error(tmp_path, line):
     with pytest.raises(SapbertError, match="E117.*old.tsv:2"):
         read_retired(tmp_path, f"X\tMESH:D1\n{line}\n")
     found, report = read_retired(tmp_path, f"X\tMESH:D1\n{line}\n", on_error="skip")
@@ -152,7 +150,7 @@ def test_retired_ids_with_a_bad_line_are_an_error(tmp_path: Path, line: str) -> 
     assert report.dropped["bad lines"] == 1
 
 
-def test_long_chain_of_retired_ids_ends(tmp_path: Path) -> None:
+def test_long_chain_of_retired_ids_ends(tmp_path):
     pairs = [f"A{n}\tA{n + 1}" for n in range(3000)]
     found, report = read_retired(tmp_path, "\n".join([*pairs, "A3000\tMESH:D1"]))
     assert "A3000" in found["MESH:D1"]

@@ -6,7 +6,6 @@ import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,15 +24,13 @@ OWL = (FOLDER / "rdf" / "ontology.owl").read_text("utf8")
 fail = partial(whole.fail, on_error="skip")
 
 
-def test_read_obo_option_of_an_unknown_value_is_an_error() -> None:
+def test_read_obo_option_of_an_unknown_value_is_an_error():
     error = fail(FOLDER / "obo" / "hp.obo", multi_xref="best")
     assert error.startswith("[E331] Expected `--multi-xref`")
 
 
 @pytest.mark.parametrize("piece", [" ", " {", '\\"'])
-def test_read_obo_long_line_takes_no_longer_than_its_length(
-    tmp_path: Path, piece: str
-) -> None:
+def test_read_obo_long_line_takes_no_longer_than_its_length(tmp_path, piece):
     long = piece * 100_000
     path = tmp_path / "x.obo"
     path.write_text(
@@ -58,9 +55,7 @@ GRAPH = b'{"graphs": [{"nodes": ['
     ],
     ids=range(11),
 )
-def test_read_obographs_file_that_is_no_graph_is_an_error(
-    tmp_path: Path, data: bytes
-) -> None:
+def test_read_obographs_file_that_is_no_graph_is_an_error(tmp_path, data):
     path = tmp_path / "vocabulary.json"
     path.write_bytes(data)
     assert whole.fail(path, "obographs").startswith(f"[E117] {path}: ")
@@ -85,8 +80,8 @@ METAS = st.dictionaries(
 
 @given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
 def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
-    node: dict[str, Any], meta: dict[str, Any], edges: Any, on_error: str
-) -> None:
+    node, meta, edges, on_error
+):
     good = {"id": "X:1", "lbl": "a name", "type": "CLASS"}
     nodes = [good, {**good, "id": "X:2", "meta": meta, **node}]
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +94,7 @@ def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
 
 
 @pytest.mark.parametrize("name", ["x.nt", "x.rdf", "x.ttl.gz", "x.jsonld"])
-def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> None:
+def test_read_rdf_skos_is_the_same_in_each_syntax(name, tmp_path):
     syntax = {"nt": "N_TRIPLES", "rdf": "RDF_XML", "jsonld": "JSON_LD"}
     format = getattr(RdfFormat, syntax.get(name.split(".")[1], "TURTLE"))
     triples = [quad.triple for quad in parse(SKOS, RdfFormat.TURTLE)]
@@ -129,11 +124,11 @@ def test_read_rdf_skos_is_the_same_in_each_syntax(name: str, tmp_path: Path) -> 
         ("http://example.org/onto#Heart", "http://example.org/onto#Heart"),
     ],
 )
-def test_id_of_shortens_iris_of_ontologies(iri: str, id: str) -> None:
+def test_id_of_shortens_iris_of_ontologies(iri, id):
     assert id_of(iri) == id
 
 
-def test_read_rdf_hostile_files_are_errors(tmp_path: Path) -> None:
+def test_read_rdf_hostile_files_are_errors(tmp_path):
     bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY obo'
     file = '<!ENTITY c SYSTEM "file:///etc/passwd"><!ENTITY obo'
     # expat itself limits what one entity expands to
@@ -175,9 +170,7 @@ def test_read_rdf_hostile_files_are_errors(tmp_path: Path) -> None:
         ("json", "doid-2018-07-05.json.gz", 14_943),
     ],
 )
-def test_read_ontologies_of_releases_every_concept(
-    data_folder: Path, ending: str, file: str, count: int
-) -> None:
+def test_read_ontologies_of_releases_every_concept(data_folder, ending, file, count):
     counts = {}
     for path in sorted((data_folder / "sources").glob(f"*.{ending}.gz")):
         concepts, report = read(path)

@@ -73,7 +73,7 @@ every_on_error = pytest.mark.parametrize("on_error", ["fail", "skip"])
 
 
 @every_format
-def test_read_vocabulary_file_may_be_compressed(format: str, tmp_path: Path) -> None:
+def test_read_vocabulary_file_may_be_compressed(format, tmp_path):
     folder = tmp_path / "été 2024 ü"
     folder.mkdir()
     path = EXAMPLES[format].write(folder, EXAMPLES[format].good)
@@ -88,9 +88,7 @@ def test_read_vocabulary_file_may_be_compressed(format: str, tmp_path: Path) -> 
 
 @every_format
 @every_on_error
-def test_read_vocabulary_truncated_gzip_is_an_error(
-    format: str, on_error: str, tmp_path: Path
-) -> None:
+def test_read_vocabulary_truncated_gzip_is_an_error(format, on_error, tmp_path):
     path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
     packed = path.with_name(f"{path.name}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes())[:-12])
@@ -108,9 +106,7 @@ BAD.append(pytest.param("scispacy", "[" * 100_000 + "\n", id="scispacy-nested"))
 
 
 @pytest.mark.parametrize(("format", "bad"), BAD)
-def test_read_vocabulary_invalid_record_is_an_error_or_counted(
-    format: str, bad: str, tmp_path: Path
-) -> None:
+def test_read_vocabulary_invalid_record_is_an_error_or_counted(format, bad, tmp_path):
     example = EXAMPLES[format]
     path = example.write(tmp_path, example.good, bad)
     error = fail(path, format)
@@ -125,8 +121,8 @@ def test_read_vocabulary_invalid_record_is_an_error_or_counted(
 
 @every_format
 def test_read_vocabulary_bytes_that_are_not_utf8_are_an_error_or_counted(
-    format: str, tmp_path: Path
-) -> None:
+    format, tmp_path
+):
     example = EXAMPLES[format]
     path = example.write(tmp_path, example.good, example.good.replace("pain", "p%"))
     path.write_bytes(path.read_bytes().replace(b"%", b"\xff"))
@@ -141,8 +137,8 @@ def test_read_vocabulary_bytes_that_are_not_utf8_are_an_error_or_counted(
 
 @every_format
 def test_read_vocabulary_without_a_concept_is_an_error_with_the_counts(
-    format: str, tmp_path: Path
-) -> None:
+    format, tmp_path
+):
     example = EXAMPLES[format]
     error = fail(example.write(tmp_path), format)
     assert error.startswith("[E105]" if format == "rrf" else "[E106]")
@@ -153,9 +149,7 @@ def test_read_vocabulary_without_a_concept_is_an_error_with_the_counts(
 
 @every_format
 @every_on_error
-def test_read_vocabulary_utf16_is_an_error(
-    format: str, on_error: str, tmp_path: Path
-) -> None:
+def test_read_vocabulary_utf16_is_an_error(format, on_error, tmp_path):
     path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
     path.write_bytes(path.read_text("utf8").encode("utf-16"))
     assert "iconv -f utf-16" in fail(path, format, on_error=on_error)
@@ -163,8 +157,8 @@ def test_read_vocabulary_utf16_is_an_error(
 
 @every_format
 def test_read_vocabulary_byte_order_mark_and_carriage_returns_are_removed(
-    format: str, tmp_path: Path
-) -> None:
+    format, tmp_path
+):
     path = EXAMPLES[format].write(tmp_path, EXAMPLES[format].good)
     expected = read(path, format)[0]
     text = path.read_text("utf8").replace("\n", "\r\n")
@@ -173,14 +167,14 @@ def test_read_vocabulary_byte_order_mark_and_carriage_returns_are_removed(
 
 
 @every_format
-def test_read_vocabulary_missing_file_is_an_error(format: str, tmp_path: Path) -> None:
+def test_read_vocabulary_missing_file_is_an_error(format, tmp_path):
     assert fail(tmp_path / EXAMPLES[format].name, format)[:6] in ("[E001]", "[E108]")
 
 
 # --- several vocabularies ---
 
 
-def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path: Path) -> None:
+def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path):
     obo, jsonl = tmp_path / "a.obo", tmp_path / "b.jsonl"
     obo.write_text("[Term]\nid: C0027051\nname: coronary\n")
     write_concepts(jsonl, [Concept("C0027051", ["MI"]), Concept("Z", ["z"])])
@@ -199,15 +193,13 @@ def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path: Path) ->
     ],
 )
 def test_read_vocabularies_unknown_format_or_option_is_an_error_at_once(
-    format: str | None, options: dict[str, Any], error: str
-) -> None:
+    format, options, error
+):
     with pytest.raises(SapbertError, match=error):
         read_vocabulary(SAMPLE, format, **options)
 
 
-def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(
-    tmp_path: Path,
-) -> None:
+def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(tmp_path):
     obo = tmp_path / "a.obo"
     obo.write_text("[Term]\nid: X:1\nname: x\nxref: UMLS:C0000001\n")
     options: Any = {"ids": "xref", "languages": ("SPA",)}
@@ -227,26 +219,26 @@ def test_read_vocabularies_passes_an_option_to_the_formats_that_have_it(
         ("supp2024.gz", "mesh"),
     ],
 )
-def test_guess_format_uses_the_file_name(name: str, format: str) -> None:
+def test_guess_format_uses_the_file_name(name, format):
     assert guess_format(Path(name)) == format
 
 
-def test_guess_format_of_a_folder_uses_its_files(tmp_path: Path) -> None:
+def test_guess_format_of_a_folder_uses_its_files(tmp_path):
     (tmp_path / "META").mkdir()
     (tmp_path / "META" / "MRCONSO.RRF.aa.gz").touch()
     assert guess_format(tmp_path) == guess_format(SAMPLE) == "rrf"
 
 
-def test_guess_format_unknown_name_is_an_error(tmp_path: Path) -> None:
+def test_guess_format_unknown_name_is_an_error(tmp_path):
     with pytest.raises(SapbertError, match="E110.*--format"):
         guess_format(tmp_path)
 
 
-def test_examples_have_all_formats_but_rdf() -> None:
+def test_examples_have_all_formats_but_rdf():
     assert {*READERS} - {*EXAMPLES} == {"rdf"}
 
 
-def test_registry_has_readers_whose_options_exist() -> None:
+def test_registry_has_readers_whose_options_exist():
     fields = {*ReadOptions.__dataclass_fields__}
     for reader in READERS.values():
         assert {*reader.takes} <= fields
@@ -263,7 +255,7 @@ concept_code,invalid_reason
 """
 
 
-def test_release_is_found_in_a_folder_in_a_zip_in_any_case(tmp_path: Path) -> None:
+def test_release_is_found_in_a_folder_in_a_zip_in_any_case(tmp_path):
     release = tmp_path / "downloads" / "athena 2026"
     release.mkdir(parents=True)
     (release / "concept.csv").write_text(OMOP_ROWS)  # commas, as others export it
@@ -276,9 +268,7 @@ def test_release_is_found_in_a_folder_in_a_zip_in_any_case(tmp_path: Path) -> No
         assert (report.path, report.format) == (str(path), "omop")
 
 
-def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(tmp_path, monkeypatch):
     folder, temporary = tmp_path / "x", tmp_path / "tmp"
     folder.mkdir()
     temporary.mkdir()
@@ -296,9 +286,7 @@ def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(
         read_vocabulary(two)
 
 
-def test_damaged_zip_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_zip_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "x.zip"
     path.write_bytes(b"PK\x03\x04 not really")
@@ -321,14 +309,14 @@ def test_damaged_zip_is_an_error(
     ],
 )
 def test_format_is_that_of_the_root_element_or_first_key(
-    name: str, content: bytes, format: str, tmp_path: Path
-) -> None:
+    name, content, format, tmp_path
+):
     path = tmp_path / name
     path.write_bytes(content)
     assert guess_format(path) == format
 
 
-def test_scispacy_may_be_one_list_with_an_invalid_line(tmp_path: Path) -> None:
+def test_scispacy_may_be_one_list_with_an_invalid_line(tmp_path):
     path = tmp_path / "kb.json"
     path.write_text(
         '[{"concept_id": "C0000001", "canonical_name": "Alpha"},\n{"concept_id": 3}]'
@@ -347,7 +335,5 @@ def test_scispacy_may_be_one_list_with_an_invalid_line(tmp_path: Path) -> None:
         ("desc[0-9]*.gz", "DESC2024.gz", True),
     ],
 )
-def test_any_case_keeps_lists_of_characters(
-    pattern: str, name: str, matches: bool
-) -> None:
+def test_any_case_keeps_lists_of_characters(pattern, name, matches):
     assert Path(name).match(any_case(pattern)) is matches

@@ -1,7 +1,5 @@
 """Releases and licences of sources, and real releases."""
 
-from pathlib import Path
-
 from spacy_sapbert.linking.sources import SOURCES, find_licence
 from spacy_sapbert.vocabularies.releases import (
     SourceRelease,
@@ -12,9 +10,7 @@ from tests.commands import invoke
 from tests.vocabularies.test_examples import FOLDER
 
 
-def test_releases_are_beside_the_concepts_and_only_count_for_them(
-    tmp_path: Path,
-) -> None:
+def test_releases_are_beside_the_concepts_and_only_count_for_them(tmp_path):
     output = tmp_path / "concepts.jsonl"
     words = ["concepts", str(FOLDER / "obo" / "hp.obo"), "-o", str(output), "--quiet"]
     invoke(*words, code=0)
@@ -31,7 +27,7 @@ def test_releases_are_beside_the_concepts_and_only_count_for_them(
     assert not releases_path(output).exists()
 
 
-def test_find_licence_of_names_as_umls_and_the_readers_write_them() -> None:
+def test_find_licence_of_names_as_umls_and_the_readers_write_them():
     for source in ("SNOMEDCT_US", "SCTSPA", "MDRGER", "CPT4", "LNC-ES-ES"):
         assert getattr(find_licence(source), "limit", ""), source
     for source in ("MSH", "HPO", "mondo"):

@@ -69,12 +69,8 @@ fail = partial(whole.fail, format="rrf")
     ],
 )
 def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(
-    tmp_path: Path,
-    options: dict[str, Any],
-    values: dict[str, str],
-    asked: str,
-    near: str,
-) -> None:
+    tmp_path, options, values, asked, near
+):
     write_conso(tmp_path, atom(HEART, "a"), atom(HEART, "b", **values))
     assert "MRSTY.RRF" in fail(tmp_path, types=("T047",))
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
@@ -85,9 +81,7 @@ def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(
 
 
 @pytest.mark.parametrize("how", ["plain", "each", "whole"])
-def test_read_rrf_joins_parts_cut_in_the_middle_of_a_line(
-    tmp_path: Path, how: str
-) -> None:
+def test_read_rrf_joins_parts_cut_in_the_middle_of_a_line(tmp_path, how):
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fièvre"))
     data, ending = path.read_bytes(), "" if how == "plain" else ".gz"
     path.unlink()
@@ -108,7 +102,7 @@ def test_read_rrf_joins_parts_cut_in_the_middle_of_a_line(
     assert how == "whole" or f"MRCONSO.RRF.*{ending}:3:" in fail(tmp_path)
 
 
-def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path):
     for letters in ("aa", "ac"):
         (tmp_path / f"MRCONSO.RRF.{letters}.gz").write_bytes(b"")
     error = fail(tmp_path)
@@ -116,22 +110,20 @@ def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path: Path) -> None
     assert "MRCONSO.RRF.ab.gz" in error
 
 
-def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
     (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 << 20))
     assert fail(tmp_path).startswith("[E007]")
     assert "MRCONSO.RRF:1:" in fail(tmp_path)
 
 
-def test_read_rrf_folder_without_mrconso_is_an_error(tmp_path: Path) -> None:
+def test_read_rrf_folder_without_mrconso_is_an_error(tmp_path):
     assert fail(tmp_path).startswith("[E108]")
     (tmp_path / "MRCONSO.RRF").mkdir()
     assert fail(tmp_path).startswith("[E108]")
 
 
-def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path: Path) -> None:
+def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path):
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes()[:-1])
     assert list(names_of(tmp_path)) == [HEART, FEVER]
@@ -140,9 +132,7 @@ def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("table", ["MRSTY", "MRDEF", "MRREL", "MRCUI", "MRRANK"])
-def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(
-    tmp_path: Path, table: str
-) -> None:
+def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(tmp_path, table):
     write_conso(tmp_path, atom(HEART, "Heart"))
     path = write_table(tmp_path, table, make_row(table), f"{HEART}|x|")
     assert f"{path}:2: Expected" in fail(tmp_path)
@@ -155,7 +145,7 @@ def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(
     assert report.dropped[f"rows of {table} that are not UTF-8"] == 1
 
 
-def test_read_rrf_sample_reads_every_concept() -> None:
+def test_read_rrf_sample_reads_every_concept():
     concepts, report = read(SAMPLE, languages=())
     assert len(concepts) == 248
     assert report.rows["MRCONSO.RRF"] == 1398
@@ -165,16 +155,14 @@ def test_read_rrf_sample_reads_every_concept() -> None:
 
 
 @pytest.mark.parametrize(("brands", "times"), [(False, 1), (True, 2)])
-def test_read_rrf_reads_its_rows_twice_only_for_brands(
-    brands: bool, times: int
-) -> None:
+def test_read_rrf_reads_its_rows_twice_only_for_brands(brands, times):
     passed: Counter[str] = Counter()
     report = Report(progress=lambda name, count: passed.update({name: count}))
     list(read_vocabulary(SAMPLE, languages=(), report=report, trade_names=brands))
     assert passed["MRCONSO.RRF"] == 1398 * times
 
 
-def test_read_rrf_ignores_ranks_of_more_than_nine_digits(tmp_path: Path) -> None:
+def test_read_rrf_ignores_ranks_of_more_than_nine_digits(tmp_path):
     atoms = [("1", "PT"), ("2", "SY")]
     rows = [atom(HEART, f"heart {code}", CODE=code, TTY=kind) for code, kind in atoms]
     write_conso(tmp_path, *rows)
@@ -186,7 +174,7 @@ def test_read_rrf_ignores_ranks_of_more_than_nine_digits(tmp_path: Path) -> None
         assert read(tmp_path)[0][0].codes == {"SRC": codes}
 
 
-def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path):
     report = Report()
     with pytest.raises(SapbertError, match="E105"):
         list(read_vocabulary(write_conso(tmp_path), report=report))
@@ -195,9 +183,7 @@ def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["open-rrf", "mesh-rrf"])
-def test_read_rrf_real_vocabulary_reads_to_its_counts(
-    data_folder: Path, name: str
-) -> None:
+def test_read_rrf_real_vocabulary_reads_to_its_counts(data_folder, name):
     total = json.loads((data_folder / name / "counts.json").read_text("utf8"))["total"]
     concepts = rows = typed = parents = 0
     report = Report()
@@ -355,12 +341,7 @@ def read_plainly(
     ),
     st.sampled_from([1, 50, 400, reading.BLOCK_BYTES]),
 )
-def test_read_rrf_equals_a_reader_of_single_lines(
-    rows: list[tuple[dict[str, str], str]],
-    in_order: bool,
-    options: dict[str, Any],
-    block_bytes: int,
-) -> None:
+def test_read_rrf_equals_a_reader_of_single_lines(rows, in_order, options, block_bytes):
     if in_order:
         rows.sort(key=lambda row: row[0]["CUI"])
     lines = [make_line(*row) for row in [*rows, *((row, "") for row in LAST)]]

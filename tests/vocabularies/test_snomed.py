@@ -45,7 +45,7 @@ def read_unordered(path: Path) -> dict[str, Concept]:
 
 
 @pytest.mark.parametrize("names", [UK, MONOLITH, US_EDITION])
-def test_read_snomed_national_editions(names: dict[str, str], tmp_path: Path) -> None:
+def test_read_snomed_national_editions(names, tmp_path):
     for path in RELEASE.rglob("*.txt"):
         name = path.relative_to(RELEASE).as_posix()
         for old, new in names.items():
@@ -61,17 +61,15 @@ def test_read_snomed_national_editions(names: dict[str, str], tmp_path: Path) ->
 @pytest.mark.parametrize(
     "name", ["sct2_Concept_Full_INT_20990101.txt", "sct2_Description_Delta-en_INT.txt"]
 )
-def test_read_snomed_full_or_delta_asks_for_the_snapshot(
-    name: str, tmp_path: Path
-) -> None:
+def test_read_snomed_full_or_delta_asks_for_the_snapshot(name, tmp_path):
     (tmp_path / name).write_text("id\teffectiveTime\tactive\n")
     with pytest.raises(SapbertError, match="E108"):
         guess_format(tmp_path / name)
 
 
 def test_read_snomed_extension_says_more_of_concepts_of_the_international_edition(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     edition = "SpanishExtensionSnapshot"
     write(
         tmp_path / "spanish",

@@ -43,9 +43,7 @@ def write_book(folder: Path, *rows: list[Any]) -> Path:
         ("name,synonym1,synonym 2,code", {"name": 0, "synonyms": 1, "id": 3}),
     ],
 )
-def test_read_table_guesses_common_headers(
-    header: str, expected: dict[str, int], tmp_path: Path
-) -> None:
+def test_read_table_guesses_common_headers(header, expected, tmp_path):
     fields = ",".join(f"x{place}" for place in range(header.count(",") + 1))
     _, report = read(write(tmp_path, f"{header}\n{fields}\n"))
     names = header.split(",")
@@ -64,25 +62,21 @@ def test_read_table_guesses_common_headers(
         ("a,b", "", "E331"),
     ],
 )
-def test_read_table_wrong_columns_are_an_error(
-    header: str, columns: str | None, code: str, tmp_path: Path
-) -> None:
+def test_read_table_wrong_columns_are_an_error(header, columns, code, tmp_path):
     path = write(tmp_path, f"{header}\n1,2\n")
     with pytest.raises(SapbertError, match=code):
         read(path, columns=columns)
 
 
 @pytest.mark.parametrize("columns", [None, "id=code,name=term", "id=1,name=9"])
-def test_read_table_without_header_does_not_show_its_first_row(
-    columns: str | None, tmp_path: Path
-) -> None:
+def test_read_table_without_header_does_not_show_its_first_row(columns, tmp_path):
     path = write(tmp_path, "17,Zqxwvut,fever\n18,Patientname,asthma\n")
     with pytest.raises(SapbertError, match="E410.*3 cells") as caught:
         read(path, columns=columns)
     assert not re.search("Zqxwvut|Patientname|fever|asthma", str(caught.value))
 
 
-def test_read_table_encoding_is_assumed_or_named(tmp_path: Path) -> None:
+def test_read_table_encoding_is_assumed_or_named(tmp_path):
     path = tmp_path / "codes.csv"
     path.write_bytes("id,name\nX,Übelkeit\n".encode("cp1252"))
     with pytest.raises(SapbertError, match=r"E009.*codes\.csv:2"):
@@ -94,7 +88,7 @@ def test_read_table_encoding_is_assumed_or_named(tmp_path: Path) -> None:
             read(path, encoding=name)
 
 
-def test_read_table_quote_that_never_ends_is_an_error(tmp_path: Path) -> None:
+def test_read_table_quote_that_never_ends_is_an_error(tmp_path):
     text = 'id,name\nX,"fever\n' + "".join(f"Y{n},cough {n}\n" for n in range(3000))
     path = write(tmp_path, text)
     for on_error in ("fail", "skip"):
@@ -102,7 +96,7 @@ def test_read_table_quote_that_never_ends_is_an_error(tmp_path: Path) -> None:
             read(path, on_error=on_error)
 
 
-def test_read_table_of_excel(tmp_path: Path) -> None:
+def test_read_table_of_excel(tmp_path):
     path = write_book(
         tmp_path,
         ["id", "name", "synonyms"],
@@ -124,7 +118,7 @@ def test_read_table_of_excel(tmp_path: Path) -> None:
     assert report.notes[0] == "Other sheets are not read: 'notes'."
 
 
-def test_read_icd11_of_excel_is_as_its_text(tmp_path: Path) -> None:
+def test_read_icd11_of_excel_is_as_its_text(tmp_path):
     text = FOLDER / "icd11" / "SimpleTabulation-ICD-11-MMS-en.txt"
     with text.open(encoding="utf-8-sig", newline="") as file:
         rows = [[cell or None for cell in row] for row in csv.reader(file, "excel-tab")]
@@ -135,9 +129,7 @@ def test_read_icd11_of_excel_is_as_its_text(tmp_path: Path) -> None:
 
 @settings(max_examples=10)
 @given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
-def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
-    place: float, extra: bytes
-) -> None:
+def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(place, extra):
     with tempfile.TemporaryDirectory() as folder:
         path = write_book(Path(folder), ["id", "name"], ["X", "fever"])
         data = path.read_bytes()
@@ -148,7 +140,7 @@ def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(
             assert all(each.cui and each.aliases for each in concepts)
 
 
-def test_read_omop_and_rxnorm_errors_of_tables_and_filters(tmp_path: Path) -> None:
+def test_read_omop_and_rxnorm_errors_of_tables_and_filters(tmp_path):
     omop, rxnorm = (FOLDER / name / "release" for name in ("omop", "rxnorm"))
     for path, source in ((omop, "ATCC"), (rxnorm, "ATX")):
         with pytest.raises(SapbertError, match=f"E105.*{source}.*Did you mean ATC"):

@@ -2,7 +2,6 @@
 
 import gzip
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -64,8 +63,8 @@ HALF = EXAMPLE.partition("NIDDM")[0]
     ids=range(7),
 )
 def test_read_mesh_what_is_no_whole_mesh_is_an_error_with_its_line(
-    tmp_path: Path, text: str, code: str, line: int, on_error: str
-) -> None:
+    tmp_path, text, code, line, on_error
+):
     if text.startswith("<!DOCTYPE"):
         text += f"<DescriptorRecordSet>{record(heading='&b;')}</DescriptorRecordSet>"
     path = write(tmp_path, text)
@@ -73,8 +72,8 @@ def test_read_mesh_what_is_no_whole_mesh_is_an_error_with_its_line(
 
 
 def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     path = write(tmp_path, as_xml(record("D1") + record(heading="x" * (1 << 20))))
     assert len(read(path)[0]) == 2
     monkeypatch.setattr(xml_blocks, "RECORD_BYTES", 1 << 19)
@@ -87,18 +86,14 @@ def test_read_mesh_record_that_is_too_large_is_an_error_with_its_line(
 
 
 @given(st.integers(0, len(EXAMPLE) - 2), st.sampled_from(["fail", "skip"]))
-def test_read_mesh_file_that_is_cut_anywhere_is_an_error(
-    length: int, on_error: str
-) -> None:
+def test_read_mesh_file_that_is_cut_anywhere_is_an_error(length, on_error):
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), EXAMPLE[:length])
         assert fail(path, on_error=on_error).startswith("[E150]")
 
 
 @pytest.mark.parametrize(("format", "code"), [("claml", "E117"), ("icd10cm", "E106")])
-def test_read_xml_of_another_root_or_with_entities_is_an_error(
-    format: str, code: str, tmp_path: Path
-) -> None:
+def test_read_xml_of_another_root_or_with_entities_is_an_error(format, code, tmp_path):
     path = tmp_path / "x.xml"
     path.write_text("<Claim><Class code='A00'/></Claim>")
     assert whole.fail(path, format).startswith(f"[{code}]")
@@ -107,7 +102,7 @@ def test_read_xml_of_another_root_or_with_entities_is_an_error(
         assert whole.fail(path, format).startswith(f"[E150] {path}:1")
 
 
-def test_read_claml_hostile_labels_and_modifiers(tmp_path: Path) -> None:
+def test_read_claml_hostile_labels_and_modifiers(tmp_path):
     path = tmp_path / "icd10.xml"
     text = (FOLDER / "claml" / "icd10.xml").read_text("utf8")
     path.write_text(text.replace("red fever", "<a>" * 5000 + "x" + "</a>" * 5000))
@@ -132,16 +127,12 @@ def test_read_claml_hostile_labels_and_modifiers(tmp_path: Path) -> None:
     [("ICD-10-EN-2019", "ICD10"), ("ICD-10-GM-2024", "ICD10GM"), ("ATC", "ATC")]
     + [("", "CLAML")],
 )
-def test_find_source_is_the_name_without_language_and_year(
-    name: str, source: str
-) -> None:
+def test_find_source_is_the_name_without_language_and_year(name, source):
     assert find_source(name) == source
 
 
 @pytest.mark.slow
-def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(
-    data_file: Callable[[str], Path],
-) -> None:
+def test_read_icd10cm_real_file_is_a_forest_of_22_chapters(data_file):
     path = data_file("hierarchies/icd10cm_tabular_2021.xml.gz")
     concepts, _ = whole.read(path, "icd10cm")
     known = {each.cui for each in concepts}

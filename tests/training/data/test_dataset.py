@@ -25,19 +25,19 @@ LINES = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tiny_encoder: Path) -> Any:
+def tokenizer(tiny_encoder) -> Any:
     return AutoTokenizer.from_pretrained(tiny_encoder)
 
 
 @pytest.fixture
-def pairs_path(tmp_path: Path) -> Path:
+def pairs_path(tmp_path) -> Path:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join("\t".join(line) + "\n" for line in LINES), "utf8")
     return path
 
 
 @pytest.fixture
-def dataset(pairs_path: Path, tmp_path: Path, tokenizer: Any) -> PairDataset:
+def dataset(pairs_path, tmp_path, tokenizer) -> PairDataset:
     return build(pairs_path, tmp_path / "dataset", tokenizer)
 
 
@@ -67,14 +67,8 @@ def assert_round_trip(dataset: PairDataset, tokenizer: Any, *, lowercase: bool) 
     [(2, 9, False), (3, 0, True), (5_000, 9, True)],
 )
 def test_build_dataset_holds_every_line_in_blocks_of_any_size(
-    pairs_path: Path,
-    tmp_path: Path,
-    tokenizer: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    at_once: int,
-    names_kept: int,
-    lowercase: bool,
-) -> None:
+    pairs_path, tmp_path, tokenizer, monkeypatch, at_once, names_kept, lowercase
+):
     monkeypatch.setattr(training.data.dataset, "PAIRS_PER_BLOCK", at_once)
     monkeypatch.setattr(training.data.dataset, "NAMES_KEPT", names_kept)
     folder = tmp_path / "dataset"
@@ -83,9 +77,7 @@ def test_build_dataset_holds_every_line_in_blocks_of_any_size(
     assert dataset.meta.concepts == 5
 
 
-def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(
-    dataset: PairDataset,
-) -> None:
+def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(dataset):
     rows = [[0, 1], [0, 2], [3, 4], [5, 6], [5, 7], [8, 9], [10, 11]]
     assert dataset.pairs["names"].tolist() == rows
     assert len(set(dataset.names["hash"][[2, 3, 8, 10]])) == 1
@@ -93,9 +85,7 @@ def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(
 
 
 @pytest.mark.parametrize("line", ["C1\ta", "", "C1\ta\tb\tc"])
-def test_build_dataset_names_the_bad_line(
-    pairs_path: Path, tmp_path: Path, tokenizer: Any, line: str
-) -> None:
+def test_build_dataset_names_the_bad_line(pairs_path, tmp_path, tokenizer, line):
     with open(pairs_path, "a", encoding="utf8") as file:
         file.write(f"{line}\nC1\ta\tb\n")
     fields = len(line.split("\t"))
@@ -105,8 +95,8 @@ def test_build_dataset_names_the_bad_line(
 
 
 def test_build_dataset_is_made_again_only_if_something_changed(
-    dataset: PairDataset, pairs_path: Path, tmp_path: Path, tiny_encoder: Path
-) -> None:
+    dataset, pairs_path, tmp_path, tiny_encoder
+):
     folder = tmp_path / "dataset"
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
 
@@ -130,9 +120,7 @@ def test_build_dataset_is_made_again_only_if_something_changed(
     assert len(open_dataset(folder).pairs) == len(LINES) + 1
 
 
-def test_tokenizer_digest_depends_on_the_tokenizer_not_on_its_last_call(
-    tiny_encoder: Path,
-) -> None:
+def test_tokenizer_digest_depends_on_the_tokenizer_not_on_its_last_call(tiny_encoder):
     one, other = (AutoTokenizer.from_pretrained(tiny_encoder) for _ in range(2))
     one("fever", truncation=True, max_length=5, padding="max_length")
     assert tokenizer_digest(one) == tokenizer_digest(other)
@@ -144,9 +132,7 @@ def test_tokenizer_digest_depends_on_the_tokenizer_not_on_its_last_call(
 
 
 @pytest.mark.parametrize("name", ["pairs", "names"])
-def test_open_dataset_refuses_a_file_that_was_cut(
-    dataset: PairDataset, tmp_path: Path, name: str
-) -> None:
+def test_open_dataset_refuses_a_file_that_was_cut(dataset, tmp_path, name):
     path = tmp_path / "dataset" / f"{name}.npy"
     content = path.read_bytes()
     path.write_bytes(content[:-1])
@@ -158,8 +144,8 @@ def test_open_dataset_refuses_a_file_that_was_cut(
 
 
 def test_build_dataset_leaves_other_folders_and_empty_files_alone(
-    pairs_path: Path, tmp_path: Path, tokenizer: Any
-) -> None:
+    pairs_path, tmp_path, tokenizer
+):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "meta.json").write_text('{"format": 1}', "utf8")
     with pytest.raises(SapbertError, match="E560.*something else"):

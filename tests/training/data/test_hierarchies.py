@@ -35,9 +35,7 @@ def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
     ),
     st.text("abcdefg", max_size=10),
 )
-def test_compute_distances_equals_the_definition(
-    parents: dict[str, list[str]], rows: str
-) -> None:
+def test_compute_distances_equals_the_definition(parents, rows):
     above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
     found = measure(parents, rows)
     assert found.shape == (len(rows), len(rows))
@@ -80,7 +78,7 @@ def read_families(path: Path) -> list[list[list[str]]]:
     return [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
 
 
-def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path: Path) -> None:
+def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path):
     concepts, path = write_tree(tmp_path), tmp_path / "families.tsv"
     counts = write_families(concepts, path)
     families = read_families(path)
@@ -104,13 +102,13 @@ def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path: Path) -
             assert found == [0, 1, 2]
 
 
-def test_write_families_of_a_cycle(tmp_path: Path) -> None:
+def test_write_families_of_a_cycle(tmp_path):
     circle = {"a": ["c", "a"], "b": ["a"], "c": ["b"]}
     path = tmp_path / "families.tsv"
     assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
 
 
-def test_write_relations_draws_a_name_by_the_seed(tmp_path: Path) -> None:
+def test_write_relations_draws_a_name_by_the_seed(tmp_path):
     names = {"C1": ["heart"], "C2": ["valve", "flap"], "C3": ["Pain"], "C4": ["pain"]}
     concepts, path = tmp_path / "concepts.jsonl", tmp_path / "relations.tsv"
     write_concepts(concepts, [Concept(*each) for each in names.items()])
@@ -126,7 +124,7 @@ def test_write_relations_draws_a_name_by_the_seed(tmp_path: Path) -> None:
     }
 
 
-def test_read_relations_fails_or_skips_at_bad_rows(tmp_path: Path) -> None:
+def test_read_relations_fails_or_skips_at_bad_rows(tmp_path):
     with pytest.raises(SapbertError, match=r"E001.*MRREL\.RRF"):
         list(read_relations(tmp_path))
     found = list(read_relations(MRREL))

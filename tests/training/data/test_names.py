@@ -3,11 +3,9 @@
 import gzip
 import os
 import zipfile
-from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,16 +26,14 @@ ROOT = Path(__file__).parents[3]
 
 
 @given(st.integers(2, 40))
-def test_nth_combination_counts_through_all_pairs(n: int) -> None:
+def test_nth_combination_counts_through_all_pairs(n):
     total = n * (n - 1) // 2
     found = [nth_combination(n, index) for index in range(total)]
     assert found == list(combinations(range(n), 2))
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1), st.integers(0, 9))
-def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(
-    aliases: list[str], seed: int
-) -> None:
+def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(aliases, seed):
     concept = Concept("C0000001", aliases)
     names = distinct_names(concept)
     pairs = list(sample_pairs(concept, most=5, seed=seed))
@@ -46,7 +42,7 @@ def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(
     assert all(one in names and other in names for _, one, other in pairs)
 
 
-def test_sample_pairs_are_fifty_from_eleven_names_on() -> None:
+def test_sample_pairs_are_fifty_from_eleven_names_on():
     names = [f"name {number}" for number in range(11)]
     assert len(list(sample_pairs(Concept("C1", names[:10])))) == 45
     assert len(list(sample_pairs(Concept("C1", names)))) == 50
@@ -54,9 +50,7 @@ def test_sample_pairs_are_fifty_from_eleven_names_on() -> None:
     assert len(list(sample_pairs(huge))) == 50  # 4,498,500 are not enumerated
 
 
-def test_sample_pairs_depend_on_the_seed_alone(
-    tmp_path: Path, new_process: Any
-) -> None:
+def test_sample_pairs_depend_on_the_seed_alone(tmp_path, new_process):
     code = (
         "from training.data.pairs import sample_pairs;"
         "from spacy_sapbert.vocabularies.concepts import Concept;"
@@ -70,13 +64,13 @@ def test_sample_pairs_depend_on_the_seed_alone(
     assert pairs != list(sample_pairs(concept, seed=5))
 
 
-def test_read_pairs_of_the_authors_have_bars(tmp_path: Path) -> None:
+def test_read_pairs_of_the_authors_have_bars(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
     assert [*read_pairs(path)] == [["C01", "fever", "pyrexia"], ["C02", "pain", "ache"]]
 
 
-def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
+def test_hold_out_has_each_concept_once_in_order(tmp_path):
     concepts = [Concept(f"C{i:03}", [f"name {i}"]) for i in range(500)]
     whole, one, other = (tmp_path / f"{name}.jsonl" for name in "abc")
     write_concepts(whole, concepts)
@@ -88,7 +82,7 @@ def test_hold_out_has_each_concept_once_in_order(tmp_path: Path) -> None:
     assert trained == sorted(trained, key=lambda each: each.cui)
 
 
-def test_draw_synonym_is_unlike_all_other_names() -> None:
+def test_draw_synonym_is_unlike_all_other_names():
     names = ["Heart Attack", "attack, heart", "heart attacks", "infarction", "MI", "mi"]
     drawn = {draw_synonym(Concept("C1", names), seed=seed) for seed in range(20)}
     assert drawn == {"infarction", "mi"}
@@ -106,7 +100,7 @@ def write_file(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("bad", ["alone", "a\t ", "na\xefve\tsinisilm\xe4inen"])
-def test_read_translations_names_or_counts_a_bad_line(bad: str, tmp_path: Path) -> None:
+def test_read_translations_names_or_counts_a_bad_line(bad, tmp_path):
     path = tmp_path / "words.tsv"  # the last one is not UTF-8
     path.write_bytes(f"fever\tkuume\n{bad}\npain\tkipu\n".encode("latin1"))
     with pytest.raises(SapbertError, match=r"words\.tsv:2: ") as raised:
@@ -119,7 +113,7 @@ def test_read_translations_names_or_counts_a_bad_line(bad: str, tmp_path: Path) 
 
 @given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_write_translation_pairs_of_any_text(text: str, tmp_path: Path) -> None:
+def test_write_translation_pairs_of_any_text(text, tmp_path):
     path = write_file(tmp_path / "words.txt", text)
     output = tmp_path / "pairs.tsv"
     try:
@@ -135,9 +129,7 @@ def test_write_translation_pairs_of_any_text(text: str, tmp_path: Path) -> None:
         assert one.lower() != other.lower()
 
 
-def test_read_translations_of_published_word_lists(
-    data_file: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_read_translations_of_published_word_lists(data_file, tmp_path):
     with zipfile.ZipFile(data_file("crosslingual/xling-eval-en.zip")) as archive:
         archive.extractall(tmp_path)
     paths = [

@@ -63,7 +63,7 @@ def count_steps(encoder: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def long_settings(small_settings: dict[str, Any]) -> dict[str, Any]:
+def long_settings(small_settings) -> dict[str, Any]:
     return {
         **small_settings,
         "training.epochs": 40,
@@ -73,12 +73,7 @@ def long_settings(small_settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def unbroken(
-    pairs_file: Path,
-    long_settings: dict[str, Any],
-    run_training: Any,
-    tmp_path_factory: Any,
-) -> Path:
+def unbroken(pairs_file, long_settings, run_training, tmp_path_factory) -> Path:
     """The encoder of a run that nobody stopped."""
     folder = tmp_path_factory.mktemp("unbroken")
     run_training(folder, pairs_file, read_config(None, long_settings))
@@ -86,12 +81,8 @@ def unbroken(
 
 
 def test_train_killed_and_interrupted_equals_an_unbroken_run(
-    pairs_file: Path,
-    long_settings: dict[str, Any],
-    unbroken: Path,
-    tmp_path: Path,
-    new_process: Any,
-) -> None:
+    pairs_file, long_settings, unbroken, tmp_path, new_process
+):
     encoder = tmp_path / "encoder"
     command = make_command(pairs_file, encoder, long_settings)
     state = tmp_path / "encoder-checkpoint" / "state.json"
@@ -114,8 +105,8 @@ def test_train_killed_and_interrupted_equals_an_unbroken_run(
 
 
 def test_train_with_validation_runs_without_spacy(
-    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
-) -> None:
+    pairs_file, small_settings, tmp_path, new_process
+):
     write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["heart attack"])])
     (tmp_path / "mentions.txt").write_text("attack, heart||C1\n", "utf8")
     more = {
@@ -163,7 +154,7 @@ def fork_ranks(new_process: Any, work: Callable[[Ranks], Any]) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def quiet_encoder(tiny_encoder: Path, tmp_path_factory: Any) -> Path:
+def quiet_encoder(tiny_encoder, tmp_path_factory) -> Path:
     """The tiny encoder without dropout, which differs between processes."""
     folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
     config = json.loads((folder / "config.json").read_text("utf8"))
@@ -191,17 +182,17 @@ HIERARCHY = {"training.steps": 4, "training.optimizer.learning_rate": 0.1}
     ],
 )
 def test_train_in_two_processes_equals_one_process(
-    more: dict[str, Any],
-    trained: set[str],
-    quiet_encoder: Path,
-    pairs_file: Path,
-    forest: dict[str, str],
-    small_settings: dict[str, Any],
-    run_training: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    new_process: Any,
-) -> None:
+    more,
+    trained,
+    quiet_encoder,
+    pairs_file,
+    forest,
+    small_settings,
+    run_training,
+    tmp_path,
+    monkeypatch,
+    new_process,
+):
     is_tree = "families" in trained
     settings = {
         **small_settings,
@@ -234,13 +225,8 @@ def test_train_in_two_processes_equals_one_process(
 
 
 def test_train_in_two_processes_resumed_equals_an_unbroken_run(
-    pairs_file: Path,
-    make_config: MakeConfig,
-    run_training: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    new_process: Any,
-) -> None:
+    pairs_file, make_config, run_training, tmp_path, monkeypatch, new_process
+):
     config = make_config({"training.checkpoint_every": 2})
 
     def run(name: str) -> list[int]:
@@ -270,8 +256,8 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
 
 
 def test_train_resumed_with_other_processes_is_an_error(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
+    pairs_file, make_config, run_training, tmp_path
+):
     stop = Event()
     stop.set()
     run_training(tmp_path, pairs_file, make_config(), stop=stop)
@@ -283,8 +269,8 @@ def test_train_resumed_with_other_processes_is_an_error(
 
 
 def test_validate_in_two_processes_equals_one_process(
-    make_config: MakeConfig, tmp_path: Path, new_process: Any
-) -> None:
+    make_config, tmp_path, new_process
+):
     names = ["heart attack", "fever", "pain", "lung", "skin", "bone", "liver"]
     concepts = [Concept(name, [name, f"acute {name}"]) for name in names]
     write_concepts(tmp_path / "concepts.jsonl", concepts)
@@ -312,8 +298,8 @@ def test_validate_in_two_processes_equals_one_process(
 
 
 def test_train_under_torchrun_saves_on_sigterm(
-    pairs_file: Path, small_settings: dict[str, Any], tmp_path: Path, new_process: Any
-) -> None:
+    pairs_file, small_settings, tmp_path, new_process
+):
     """As Slurm and Kubernetes stop a job; some send the signal to every process."""
     settings = {**small_settings, "training.epochs": 10_000}
     encoder = tmp_path / "encoder"

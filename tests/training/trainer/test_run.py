@@ -49,8 +49,8 @@ def stopped() -> Event:
 
 
 def test_train_lowers_the_loss_and_writes_a_plain_encoder(
-    pairs_file: Path, make_config: MakeConfig, run_training: Any, tmp_path: Path
-) -> None:
+    pairs_file, make_config, run_training, tmp_path
+):
     config = make_config({"training.epochs": 12})
     summary = run_training(tmp_path, pairs_file, config)
     assert summary["pairs"] == 72
@@ -73,9 +73,7 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     assert not (tmp_path / "encoder-checkpoint").exists()
 
 
-def test_trained_encoder_is_read_by_sentence_transformers(
-    train_small: Any, tmp_path: Path
-) -> None:
+def test_trained_encoder_is_read_by_sentence_transformers(train_small, tmp_path):
     train_small({"training.steps": 2, "encoder.max_length": 12})
     folder = tmp_path / "encoder"
     card = (folder / "README.md").read_text("utf8")
@@ -102,9 +100,7 @@ def read_card(encoder: Path) -> str:
 @pytest.mark.parametrize(
     "more", [{"training.chunks": 3}, {"encoder.adapter_reduction": 4}]
 )
-def test_train_resumed_equals_an_unbroken_run(
-    train_small: Any, more: dict[str, Any], tmp_path: Path
-) -> None:
+def test_train_resumed_equals_an_unbroken_run(train_small, more, tmp_path):
     linear = {"training.schedule.@schedules": "spacy-sapbert.Linear.v1"}
     config = {**linear, **more}
     train_small(config, "unbroken")
@@ -123,9 +119,7 @@ def test_train_resumed_equals_an_unbroken_run(
             assert path.read_bytes() == other.read_bytes(), path.name
 
 
-def test_train_writes_checkpoints_by_time_besides_by_steps(
-    train_small: Any, tmp_path: Path
-) -> None:
+def test_train_writes_checkpoints_by_time_besides_by_steps(train_small, tmp_path):
     class StopAfterCheckpoint(Event):
         def is_set(self) -> bool:
             return (tmp_path / "encoder-checkpoint" / "state.json").exists()
@@ -136,14 +130,14 @@ def test_train_writes_checkpoints_by_time_besides_by_steps(
     assert train_small(config, stop=stop) is None
 
 
-def test_train_refuses_a_checkpoint_of_other_settings(train_small: Any) -> None:
+def test_train_refuses_a_checkpoint_of_other_settings(train_small):
     train_small(stop=stopped())
     other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
         train_small(other)
 
 
-def test_train_goes_on_with_less_memory_and_fewer_steps(train_small: Any) -> None:
+def test_train_goes_on_with_less_memory_and_fewer_steps(train_small):
     train_small(stop=stopped())
     free = {"training.checkpoint_every": 2, "training.chunks": 3, "training.steps": 9}
     with pytest.warns(UserWarning, match=r"W625.*training.chunks, training.steps"):
@@ -152,8 +146,8 @@ def test_train_goes_on_with_less_memory_and_fewer_steps(train_small: Any) -> Non
 
 
 def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
-    train_small: Any, tmp_path: Path
-) -> None:
+    train_small, tmp_path
+):
     train_small(stop=stopped())
     train_small(stop=stopped(), force=True)
     state = json.loads(
@@ -167,9 +161,7 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
 
 
 @pytest.mark.parametrize("folder", ["encoder-checkpoint", "encoder-corpus-pairs"])
-def test_train_replaces_no_folder_of_another_kind(
-    train_small: Any, tmp_path: Path, folder: str
-) -> None:
+def test_train_replaces_no_folder_of_another_kind(train_small, tmp_path, folder):
     notes = tmp_path / folder / "notes.csv"
     notes.parent.mkdir()
     notes.write_text("of hours", "utf8")
@@ -179,7 +171,7 @@ def test_train_replaces_no_folder_of_another_kind(
     assert notes.read_text("utf8") == "of hours"
 
 
-def test_train_with_nan_names_the_lines(train_small: Any, tmp_path: Path) -> None:
+def test_train_with_nan_names_the_lines(train_small, tmp_path):
     endless = {"training.optimizer.learning_rate": 1e300}
     with pytest.raises(SapbertError, match="nan at step 2; its pairs are l") as caught:
         train_small(endless)
@@ -188,8 +180,8 @@ def test_train_with_nan_names_the_lines(train_small: Any, tmp_path: Path) -> Non
 
 
 def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
-    train_small: Any, tmp_path: Path
-) -> None:
+    train_small, tmp_path
+):
     config = {"training.checkpoint_every": 1}
     assert train_small(config, stop=stopped()) is None
     saved = (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes()
@@ -210,9 +202,7 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_train_in_half_precision_has_float32_weights(
-    train_small: Any, precision: str, tmp_path: Path
-) -> None:
+def test_train_in_half_precision_has_float32_weights(train_small, precision, tmp_path):
     more = {"training.precision": precision, "training.steps": 3}
     assert train_small(more, stop=stopped()) is None
     summary = train_small(more)
@@ -223,12 +213,8 @@ def test_train_in_half_precision_has_float32_weights(
 
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
 def test_train_of_a_published_base_starts_with_its_vectors(
-    kind: str,
-    small_settings: dict[str, Any],
-    pairs_file: Path,
-    run_training: Any,
-    tmp_path: Path,
-) -> None:
+    kind, small_settings, pairs_file, run_training, tmp_path
+):
     """With a learning rate of zero, these are also the vectors of the end."""
     base, encoder = tmp_path / "base", tmp_path / "encoder"
     if kind == "bert":  # as BiomedBERT, whose weights are pickled
@@ -249,9 +235,7 @@ def test_train_of_a_published_base_starts_with_its_vectors(
 
 
 @pytest.fixture(scope="module")
-def config(
-    forest: dict[str, str], small_settings: dict[str, Any]
-) -> Callable[..., Config]:
+def config(forest, small_settings) -> Callable[..., Config]:
     """The config file for hierarchies with the tiny encoder."""
 
     def make(more: dict[str, Any] | None = None) -> Config:
@@ -262,8 +246,8 @@ def config(
 
 
 def test_train_on_all_files_lowers_the_loss_of_families(
-    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
-) -> None:
+    config, run_training, tmp_path, pairs_file
+):
     summary = run_training(tmp_path, pairs_file, config({"training.epochs": 6}))
     # 72 pairs are 5 batches of 16, 8 relations 1, 45 families of three 9
     assert summary["steps"] == 6 * (5 + 1 + 9)
@@ -285,8 +269,8 @@ def test_train_on_all_files_lowers_the_loss_of_families(
 
 
 def test_train_on_incomplete_families_is_an_error(
-    config: MakeConfig, run_training: Any, tmp_path: Path, pairs_file: Path
-) -> None:
+    config, run_training, tmp_path, pairs_file
+):
     odd = tmp_path / "odd.tsv"
     odd.write_text("a\tb\tc\n", "utf8")
     with pytest.raises(SapbertError, match="families of 3 lines.*1 lines"):

@@ -1,7 +1,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from training.trainer.settings import (
 CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
 
 
-def test_read_config_default_has_the_constants_of_the_paper() -> None:
+def test_read_config_default_has_the_constants_of_the_paper():
     settings = make_settings(read_config())
     assert settings.training.optimizer.learning_rate == 2e-5
     assert settings.training.optimizer.weight_decay == 0.01
@@ -32,7 +31,7 @@ def test_read_config_default_has_the_constants_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_config_file_is_valid(path: Path) -> None:
+def test_every_config_file_is_valid(path):
     assert make_settings(read_config(path)).training.epochs >= 1
 
 
@@ -45,9 +44,7 @@ def test_every_config_file_is_valid(path: Path) -> None:
         (["--encoder.pooling", "null"], {"encoder.pooling": None}),
     ],
 )
-def test_parse_overrides_reads_values_as_json(
-    arguments: list[str], expected: dict[str, Any]
-) -> None:
+def test_parse_overrides_reads_values_as_json(arguments, expected):
     assert parse_overrides(arguments) == expected
 
 
@@ -59,14 +56,12 @@ def test_parse_overrides_reads_values_as_json(
         (["--training.seed"], "a value after --training.seed"),
     ],
 )
-def test_parse_overrides_of_something_else_is_an_error(
-    arguments: list[str], message: str
-) -> None:
+def test_parse_overrides_of_something_else_is_an_error(arguments, message):
     with pytest.raises(SapbertError, match=message):
         parse_overrides(arguments)
 
 
-def test_read_config_changes_only_the_settings_given(tmp_path: Path) -> None:
+def test_read_config_changes_only_the_settings_given(tmp_path):
     path = tmp_path / "own.cfg"
     path.write_text("[training]\nepochs = 2\nseed = 5\n", "utf8")
     config = read_config(path, {"training.seed": 7})
@@ -77,7 +72,7 @@ def test_read_config_changes_only_the_settings_given(tmp_path: Path) -> None:
     assert changed["training.seed"] == 7
 
 
-def test_read_config_with_another_function_drops_old_arguments() -> None:
+def test_read_config_with_another_function_drops_old_arguments():
     overrides = {"training.loss.@losses": "spacy-sapbert.CircleLoss.v1"}
     section = read_config(None, overrides)["training"]["loss"]
     assert "scale_pos" not in section
@@ -103,14 +98,12 @@ def test_read_config_with_another_function_drops_old_arguments() -> None:
         ({"hierarchy.families": "families.tsv"}, "E423.*hierarchy"),
     ],
 )
-def test_read_config_with_a_wrong_setting_is_an_error(
-    overrides: dict[str, Any], message: str
-) -> None:
+def test_read_config_with_a_wrong_setting_is_an_error(overrides, message):
     with pytest.raises(SapbertError, match=message):
         read_config(None, overrides)
 
 
-def test_read_config_of_a_written_config_is_the_same(tmp_path: Path) -> None:
+def test_read_config_of_a_written_config_is_the_same(tmp_path):
     (tmp_path / "broken.cfg").write_text("seed = 1\n")
     with pytest.raises(SapbertError, match="E612"):
         read_config(tmp_path / "broken.cfg")
@@ -137,12 +130,8 @@ MEAN = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     ],
 )
 def test_complete_encoder_takes_pooling_and_case_of_the_base(
-    files: dict[str, Any],
-    expected: tuple[str, bool],
-    tiny_encoder: Path,
-    tmp_path: Path,
-    recwarn: pytest.WarningsRecorder,
-) -> None:
+    files, expected, tiny_encoder, tmp_path, recwarn
+):
     base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
     (base / "sapbert.json").unlink()
     (base / "1_Pooling").mkdir()

@@ -44,8 +44,8 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
 def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
-    files: list[Lines], make_config: MakeConfig
-) -> None:
+    files, make_config
+):
     settings = make(make_config, epochs=2)
     everything = list(plan_batches(files, settings, done=0))
     assert [step for step, _, _ in everything] == list(range(len(everything)))
@@ -74,9 +74,7 @@ def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
 
 
 @pytest.mark.parametrize("files", [[Lines(10)], MIXED])
-def test_plan_batches_resumes_after_the_steps_done(
-    files: list[Lines], make_config: MakeConfig
-) -> None:
+def test_plan_batches_resumes_after_the_steps_done(files, make_config):
     def plain(batches: Any) -> list[Any]:
         return [(step, file, batch.tolist()) for step, file, batch in batches]
 
@@ -89,9 +87,7 @@ def test_plan_batches_resumes_after_the_steps_done(
     assert plain(plan_batches(files, few, done=0)) == everything[:2]
 
 
-def test_plan_batches_mixes_files_in_proportion_by_the_seed(
-    make_config: MakeConfig,
-) -> None:
+def test_plan_batches_mixes_files_in_proportion_by_the_seed(make_config):
     files = [Lines(4000), Lines(2000)]
     settings = make(make_config, epochs=1)
     order = [file for _, file, _ in plan_batches(files, settings, done=0)]
@@ -126,9 +122,7 @@ def make_dataset(lengths: list[int], longest: int = 25) -> PairDataset:
     multiple=st.sampled_from([1, 8]),
 )
 @settings(max_examples=60, deadline=None)
-def test_arrange_names_keeps_each_name_whole_and_in_order(
-    lengths: list[int], several: bool, multiple: int
-) -> None:
+def test_arrange_names_keeps_each_name_whole_and_in_order(lengths, several, multiple):
     dataset = make_dataset(lengths)
     numbers = np.arange(len(lengths))
     rows = arrange_names(dataset, numbers, several=several, multiple=multiple)
@@ -170,15 +164,13 @@ def make_model(kind: str, **more: Any) -> Any:
     ("kind", "more"),
     [("bert", {}), ("roberta", {"pad_token_id": 1})],
 )
-def test_encoders_with_positions_take_several_names_in_a_row(
-    kind: str, more: dict[str, Any]
-) -> None:
+def test_encoders_with_positions_take_several_names_in_a_row(kind, more):
     layout = find_layout(make_model(kind, **more))
     assert layout is not None
     assert layout.first_position == more.get("pad_token_id", -1) + 1
 
 
-def test_an_encoder_without_positions_of_tokens_gets_a_row_for_each_name() -> None:
+def test_an_encoder_without_positions_of_tokens_gets_a_row_for_each_name():
     model = make_model("deberta-v2").train()
     assert find_layout(model) is None
     assert model.training
@@ -196,7 +188,7 @@ class SmallGpu(NameEmbedder):
 
 
 @pytest.fixture
-def make_step(make_config: Any, pairs_file: Path, tmp_path: Path) -> Any:
+def make_step(make_config, pairs_file, tmp_path) -> Any:
     """A function that takes a step of these settings on a small GPU."""
 
     def step(least: int = 4, ranks: Ranks = SINGLE, **more: Any) -> SmallGpu:
@@ -221,9 +213,7 @@ def make_step(make_config: Any, pairs_file: Path, tmp_path: Path) -> Any:
     return step
 
 
-def test_a_step_without_memory_is_repeated_in_smaller_parts(
-    make_step: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_without_memory_is_repeated_in_smaller_parts(make_step, capsys):
     assert make_step().chunks == 4
     lines = capsys.readouterr().err.strip().splitlines()
     assert [line.split(" in ")[-1].split(",")[0] for line in lines] == [
@@ -232,7 +222,7 @@ def test_a_step_without_memory_is_repeated_in_smaller_parts(
     ]
 
 
-def test_a_step_that_no_parts_make_small_enough_is_an_error(make_step: Any) -> None:
+def test_a_step_that_no_parts_make_small_enough_is_an_error(make_step):
     with pytest.raises(SapbertError, match=r"E004.*--training.batch_size"):
         make_step(least=1000)
     with pytest.raises(SapbertError, match=r"E004.*--training.chunks 4"):
@@ -243,9 +233,7 @@ MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture(scope="module")
-def dataset(
-    pairs_file: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> PairDataset:
+def dataset(pairs_file, tiny_encoder, tmp_path_factory) -> PairDataset:
     tokenizer, _ = load_encoder(str(tiny_encoder))
     folder = tmp_path_factory.mktemp("steps") / "dataset"
     return build_dataset(pairs_file, folder, tokenizer, max_length=25, lowercase=True)
@@ -321,12 +309,8 @@ LOSSES: list[str] = sorted({*load_registry().losses.get_all()} - {DEFAULT_LOSS})
     ],
 )
 def test_train_step_with_names_in_common_rows_equals_padded_names(
-    chunks: int,
-    loss: str,
-    pooling: str,
-    dataset: PairDataset,
-    make_config: MakeConfig,
-) -> None:
+    chunks, loss, pooling, dataset, make_config
+):
     more = {"training.chunks": chunks, "encoder.pooling": pooling}
     settings = make_settings(make_config({**more, "training.loss.@losses": loss}))
     value, gradient, _ = take_step(dataset, settings, dropout=False)
@@ -340,8 +324,8 @@ def test_train_step_with_names_in_common_rows_equals_padded_names(
 
 
 def test_train_step_computes_activations_again_with_the_same_dropout(
-    dataset: PairDataset, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    dataset, make_config, monkeypatch
+):
     settings = make_settings(make_config({"training.chunks": 4}))
     loss, gradient, after = take_step(dataset, settings, dropout=True)
 
@@ -355,7 +339,7 @@ def test_train_step_computes_activations_again_with_the_same_dropout(
     assert torch.equal(after, other_after)
 
 
-def test_make_state_decays_all_weights_by_the_setting(make_config: MakeConfig) -> None:
+def test_make_state_decays_all_weights_by_the_setting(make_config):
     settings = make_settings(make_config({"training.optimizer.weight_decay": 0.5}))
     _, state = make_state(settings, SINGLE)
     before = [weight.detach().clone() for weight in state.model.parameters()]
@@ -367,9 +351,7 @@ def test_make_state_decays_all_weights_by_the_setting(make_config: MakeConfig) -
         torch.testing.assert_close(weight, was * (1 - 0.001 * 0.5))
 
 
-def test_make_state_differs_between_ranks_in_dropout_only(
-    make_config: MakeConfig,
-) -> None:
+def test_make_state_differs_between_ranks_in_dropout_only(make_config):
     settings = make_settings(make_config({"encoder.adapter_reduction": 4}))
     weights, numbers = [], []
     for rank in (0, 1):

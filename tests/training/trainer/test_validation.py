@@ -21,7 +21,7 @@ MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture
-def validation_settings(tmp_path: Path) -> dict[str, Any]:
+def validation_settings(tmp_path) -> dict[str, Any]:
     """Four mentions: two equal to names, one of a concept that is not there."""
     concepts = [
         Concept("C1", ["heart attack", "infarction"]),
@@ -41,10 +41,8 @@ def validation_settings(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_validate_counts_ties_with_their_probability(
-    make_config: MakeConfig,
-    validation_settings: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    make_config, validation_settings, monkeypatch
+):
     assert read_validation(make_settings(make_config())) is None
     settings = make_settings(make_config(validation_settings))
     validation = read_validation(settings)
@@ -61,7 +59,7 @@ def test_validate_counts_ties_with_their_probability(
         assert validate(model, tokenizer, validation, settings) == 2.5 / 4
 
 
-def test_sample_concepts_are_those_of_gold_mentions_and_some_others() -> None:
+def test_sample_concepts_are_those_of_gold_mentions_and_some_others():
     concepts = [Concept(f"C{n}", [f"name {n}"]) for n in range(1000)]
     concepts[7] = Concept("C7", ["name 7"], retired=["OLD"])
     ids = [[["C1", "C2"], ["C3"]], [["OLD"]], [["ALIAS"]], [["C9999"]]]
@@ -81,15 +79,15 @@ def test_sample_concepts_are_those_of_gold_mentions_and_some_others() -> None:
 
 
 @pytest.fixture
-def cased_encoder(make_bert: Callable[..., Path], tmp_path: Path) -> Path:
+def cased_encoder(make_bert, tmp_path) -> Path:
     """An encoder that has capitals."""
     letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
     return make_bert(tmp_path / "cased", letters, lowercase=False)
 
 
 def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
-    make_config: MakeConfig, cased_encoder: Path, tmp_path: Path
-) -> None:
+    make_config, cased_encoder, tmp_path
+):
     write_concepts(
         tmp_path / "concepts.jsonl",
         [Concept("C1", ["Polish"]), Concept("C2", ["polish"])],
@@ -117,8 +115,8 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
 
 
 def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
-    train_small: Any, validation_settings: dict[str, Any], tmp_path: Path
-) -> None:
+    train_small, validation_settings, tmp_path
+):
     lines = ["Heart Attack||MESH:C1", "fever||C8", "both||C1+C7"]
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
     with pytest.raises(SapbertError, match=r"E106.*none of 3"):
@@ -127,11 +125,8 @@ def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
 
 
 def test_train_writes_the_encoder_with_the_best_validation(
-    train_small: Any,
-    validation_settings: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    train_small, validation_settings, tmp_path, monkeypatch
+):
     accuracies = iter([0.2, 0.6, 0.6, 0.1])
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
     config = {**validation_settings, "training.steps": 7}
@@ -149,11 +144,8 @@ def test_train_writes_the_encoder_with_the_best_validation(
 
 
 def test_train_stops_after_patience(
-    train_small: Any,
-    validation_settings: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    train_small, validation_settings, tmp_path, monkeypatch
+):
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: 0.5)
     summary = train_small({**validation_settings, "validation.patience": 2})
     assert summary["steps"] == 6  # two did not better the first one
@@ -162,10 +154,8 @@ def test_train_stops_after_patience(
 
 
 def test_train_resumed_keeps_the_best_validation(
-    train_small: Any,
-    validation_settings: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    train_small, validation_settings, monkeypatch
+):
     accuracies = iter([0.9, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
     stop = Event()
