@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import mutations
 
-CODE = "def is_positive(value):\n    return value > 0\n"
+CODE = "def is_positive(value):\n    return value > 0\n\n\nSIZE = round(1 << 12, 2)\n"
 TEST = """from spacy_sapbert.kb.sign import is_positive
 
 def test_is_positive():
@@ -64,7 +64,9 @@ def test_a_change_that_no_test_finds_is_told(repository, tmp_path):
     assert (repository / "spacy_sapbert/kb/sign.py").read_text() == CODE
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     assert sorted(each["found"] for each in lines) == [False, True]
-    # what was tried before is not tried again
-    results.write_text("".join(json.dumps({**e, "found": True}) + "\n" for e in lines))
+    # what was tried before is not tried again, and what changes nothing does not count
+    judged = [{**each, "found": each["found"] or "not a sign"} for each in lines]
+    results.write_text("".join(json.dumps(each) + "\n" for each in judged))
     again = CliRunner().invoke(app, [str(results), "--count", "2"])
     assert (again.exit_code, len(results.read_text().splitlines())) == (0, 2)
+    assert "1 of 1 changes were found." in again.output
