@@ -4,7 +4,6 @@
 """
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -28,6 +27,7 @@ from weasel.util import load_project_config
 from spacy_sapbert.encoder.minilm import MODULE, PACKAGE
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "tests" / "vocabularies" / "examples"
 README = (ROOT / "README.md").read_text("utf8")
 PAGES = [ROOT / "README.md", ROOT / "project.yml", *sorted((ROOT / "docs").glob("*.*"))]
 TEXT = "\n".join(path.read_text("utf8") for path in PAGES if path.is_file())
@@ -200,26 +200,12 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
 ):
     folder = project / "assets" / "open"
     folder.mkdir()
-    for name, cui in [("doid", "C0000001"), ("mondo", "C0000002")]:
+    for name, cui in [("doid", "C0000008"), ("mondo", "C0000002")]:
         term = f"[Term]\nid: {name}:1\nname: fever {name}\nxref: UMLS_CUI:{cui}\n"
         (folder / f"{name}.obo").write_text(f"format-version: 1.2\n\n{term}", "utf8")
-    node = {
-        "id": "http://purl.obolibrary.org/obo/HP_1",
-        "lbl": "cough",
-        "type": "CLASS",
-        "meta": {"xrefs": [{"val": "UMLS:C0000003"}]},
-    }
-    graph = {"graphs": [{"nodes": [node], "edges": []}]}
-    (folder / "hp.json").write_text(json.dumps(graph), "utf8")
-    record = (
-        '<DescriptorRecordSet LanguageCode="eng"><DescriptorRecord DescriptorClass="1">'
-        "<DescriptorUI>D000001</DescriptorUI><DescriptorName><String>pain</String>"
-        '</DescriptorName><ConceptList><Concept PreferredConceptYN="Y"><ConceptUI>M1'
-        "</ConceptUI><ConceptName><String>pain</String></ConceptName><TermList><Term>"
-        "<TermUI>T1</TermUI><String>pain</String></Term></TermList></Concept>"
-        "</ConceptList></DescriptorRecord></DescriptorRecordSet>"
-    )
-    (folder / "desc2026.gz").write_bytes(gzip.compress(record.encode()))
+    shutil.copy(EXAMPLES / "obographs" / "doid-2026.json", folder / "hp.json")
+    mesh = (EXAMPLES / "mesh" / "desc2024.xml").read_bytes()
+    (folder / "desc2026.gz").write_bytes(gzip.compress(mesh))
     for name in ("icd10cm", "rxnorm"):
         with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
             archive.writestr("rrf/a.txt", name)
@@ -227,8 +213,9 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
     assert (folder / "rxnorm" / "rrf" / "a.txt").read_text("utf8") == "rxnorm"
     run("open", ".", "--vars.encoder", tiny_encoder)
     nlp = spacy.load(project / "models" / "open" / "pipeline")
-    ids = [ent.kb_id_ for ent in nlp("fever doid and fever mondo, cough, pain").ents]
-    assert ids == ["C0000001", "C0000002", "C0000003", "MESH:D000001"]
+    text = "fever doid and fever mondo, exact, pyrexia"
+    ids = [ent.kb_id_ for ent in nlp(text).ents]
+    assert ids == ["C0000008", "C0000002", "C0000001", "MESH:D000001"]
 
 
 def test_sample_is_what_the_ten_lines_need(project, run, new_process):

@@ -100,11 +100,6 @@ def test_command_of_a_page_is_understood(page, program, words, whole, monkeypatc
         read_config(context.params["config_path"], parse_overrides(context.args))
 
 
-def test_pages_have_many_commands():
-    assert len(COMMANDS) > 100
-    assert {program for _, program, *_ in COMMANDS} == {*APPS}
-
-
 # Lines that do not run below, by their beginning, and where they run.
 ELSEWHERE = {
     "pip |python3 -m venv|docker |source ": ".ci/environments",

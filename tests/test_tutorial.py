@@ -18,8 +18,3 @@ def test_tutorial_was_run_from_top_to_bottom_without_an_error():
         "execute_result",
     }
     assert TUTORIAL.stat().st_size < 300_000
-
-
-def test_tutorial_is_run_by_ci():
-    run = (ROOT / ".ci" / "run").read_text("utf8")
-    assert "nbconvert --to notebook --execute --stdout docs/tutorial.ipynb" in run

@@ -85,10 +85,14 @@ LACKING = {
 
 
 class Drafts:
-    """Collects names of concepts with their languages and sources."""
+    """Collects names of concepts with their languages and sources.
 
-    def __init__(self) -> None:
+    Names in other languages, and concepts without a name, are left out.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
         self.concepts: dict[str, Concept] = {}
+        self.languages = languages
 
     def add(
         self,
@@ -99,9 +103,9 @@ class Drafts:
         source: str = "ATLAS",
     ) -> None:
         """Add names by language; those in other languages are of the source GLOBE."""
-        concept = self.concepts.setdefault(cui, Concept(cui, [], types=[kind]))
-        for language, some in names.items():
-            for name in some:
+        for language in [each for each in names if each in self.languages]:
+            concept = self.concepts.setdefault(cui, Concept(cui, [], types=[kind]))
+            for name in names[language]:
                 if name not in concept.aliases:
                     concept.aliases.append(name)
                 place = concept.aliases.index(name)
@@ -238,35 +242,7 @@ def add_others(drafts: Drafts) -> None:
 
 def make_concepts(languages: Sequence[str] = LANGUAGES) -> list[Concept]:
     """Return the concepts with their names in some languages."""
-    drafts = Drafts()
+    drafts = Drafts(languages)
     for add in (add_conditions, add_families, add_others):
         add(drafts)
-    return [
-        kept
-        for concept in drafts.concepts.values()
-        if (kept := keep_languages(concept, languages)) is not None
-    ]
-
-
-def keep_languages(concept: Concept, languages: Sequence[str]) -> Concept | None:
-    """Return a concept with its names in some languages; None if it has none."""
-    kept = sorted({p for lang in languages for p in concept.languages.get(lang, ())})
-    numbers = {place: number for number, place in enumerate(kept)}
-
-    def move(places: Mapping[str, list[int]]) -> dict[str, list[int]]:
-        moved = {
-            value: [numbers[p] for p in sorted(some) if p in numbers]
-            for value, some in places.items()
-        }
-        return {value: some for value, some in moved.items() if some}
-
-    if not kept:
-        return None
-    own = {lang: p for lang, p in concept.languages.items() if lang in languages}
-    return Concept(
-        concept.cui,
-        [concept.aliases[place] for place in kept],
-        types=concept.types,
-        languages=move(own),
-        sources=move(concept.sources),
-    )
+    return [*drafts.concepts.values()]
