@@ -6,7 +6,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.pipeline.abbreviation_detector import (
@@ -48,12 +48,6 @@ def test_find_short_forms_by_hand(text, short):
     doc = NLP.make_doc(text)
     places = find_short_forms(doc, find_long_forms(doc.text))
     assert [span.text for span, _ in places] == short
-
-
-def test_find_short_forms_prefers_the_long_form_of_a_plural():
-    long_forms = {"RCC": "renal cell carcinoma", "RCCs": "renal cell carcinomas"}
-    places = find_short_forms(NLP.make_doc("RCC or RCCs"), long_forms)
-    assert [long for _, long in places] == [*long_forms.values()]
 
 
 def test_find_short_forms_have_long_forms_and_skip_parts_of_tokens():
@@ -122,15 +116,6 @@ def make_pipeline(**config):
 DETECTOR = make_pipeline()
 
 
-def long_forms(doc):
-    return [
-        (span.start_char, span.text, span._.long_form) for span in doc._.abbreviations
-    ]
-
-
-FOUND = [(23, "AT", LONG), (45, "AT", LONG)]
-
-
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_abbreviations_set_the_long_form_of_entities(place):
     nlp = spacy.blank("en")
@@ -146,19 +131,11 @@ def test_abbreviations_set_the_long_form_of_entities(place):
 def test_abbreviations_keep_existing_long_forms():
     doc = DETECTOR.make_doc(TEXT)
     doc.char_span(45, 47)._.long_form = "adenine thymine"
-    assert long_forms(DETECTOR(doc)) == [FOUND[0], (45, "AT", "adenine thymine")]
+    found = [(e.start_char, e._.long_form) for e in DETECTOR(doc)._.abbreviations]
+    assert found == [(23, LONG), (45, "adenine thymine")]
 
 
 # --- saving ---
-
-
-def test_abbreviations_round_trip_in_bytes_doc_bin_and_pickle():
-    doc = DETECTOR(TEXT)
-    assert long_forms(Doc(DETECTOR.vocab).from_bytes(doc.to_bytes())) == FOUND
-    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (copy,) = DocBin().from_bytes(data).get_docs(DETECTOR.vocab)
-    assert long_forms(copy) == FOUND
-    assert long_forms(pickle.loads(pickle.dumps(doc))) == FOUND
 
 
 def test_abbreviations_pipeline_round_trips_on_disk(tmp_path):

@@ -71,16 +71,8 @@ def test_linker_saved_and_moved_links_the_same(nlp, own_kb, tmp_path):
     assert results(loaded(make_doc(loaded))) == expected
     loaded.to_disk(tmp_path / "moved")  # over itself
     again = spacy.load(tmp_path / "moved")
-    assert results(again(make_doc(again))) == expected
-
-
-def test_linker_from_bytes_and_pickle_links_the_same(nlp):
-    expected = results(nlp(make_doc(nlp)))
-    other = make_nlp(None, k=3)
-    other.from_bytes(nlp.to_bytes())
-    assert results(other(make_doc(other))) == expected
-    pipe = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
-    assert results(pipe(make_doc(nlp))) == expected
+    for other in (again, make_nlp(None, k=3).from_bytes(nlp.to_bytes())):
+        assert results(other(make_doc(other))) == expected
 
 
 def test_linker_from_damaged_bytes_is_an_error(nlp):
@@ -182,14 +174,10 @@ def test_displacy_links_to_the_pages_of_concepts(nlp):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [("fever\0", None), ("x " * 5_000, "truncated"), ("頭痛", "empty")],
-)
-def test_linker_accepts_strange_entities(nlp, text, note):
-    doc = Doc(nlp.vocab, words=[text])
+def test_linker_notes_an_entity_that_was_cut(nlp):
+    doc = Doc(nlp.vocab, words=["x " * 5_000])
     doc.ents = [Span(doc, 0, 1, "X")]
-    assert nlp(doc).ents[0]._.link_note == note
+    assert nlp(doc).ents[0]._.link_note == "truncated"
 
 
 def test_linker_score_counts_no_missing_link_as_a_hit(nlp):
@@ -246,7 +234,9 @@ def test_linker_open_loads_all_that_links(sample_kb):
     nlp = make_nlp(sample_kb)
     nlp.add_pipe("sapbert_mentions", first=True)
     linker: Any = nlp.get_pipe("sapbert_linker")
+    assert repr(linker) == f"<SapbertLinker sapbert_linker: {sample_kb}>"
     linker.open()
+    assert repr(linker) == f"<SapbertLinker sapbert_linker: {linker.kb}>"
     parts = linker.opened.kb.parts
     assert {"encoder", "index"} <= {*vars(parts)}
     assert "name_index" not in vars(parts)

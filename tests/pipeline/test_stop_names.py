@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats.gold import GoldDocument, GoldMention
+from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.pipeline.stop_names import (
     NameCount,
@@ -14,6 +14,7 @@ from spacy_sapbert.pipeline.stop_names import (
     read_stop_names,
     write_stop_names,
 )
+from tests.building import annotated_document
 from tests.commands import invoke
 
 TEXTS = [
@@ -30,27 +31,21 @@ PUBTATOR = """\
 """
 
 
-def annotate(texts: list[tuple[str, list[str]]]) -> list[GoldDocument]:
-    return [
-        GoldDocument(
+def learn(folder: Path, share: float = 0.5) -> list:
+    nlp = spacy.blank("en")
+    documents = [
+        annotated_document(
             "",
-            t,
+            text,
             [
-                GoldMention(t.index(m), t.index(m) + len(m), "", m, [], 0)
+                GoldMention(text.index(m), text.index(m) + len(m), "", m, [], 0)
                 for m in mentions
             ],
         )
-        for t, mentions in texts
+        for text, mentions in TEXTS
     ]
-
-
-def make_detector(folder: Path) -> SapbertMentions:
-    return SapbertMentions(spacy.blank("en"), kb=folder)
-
-
-def learn(folder: Path, share: float = 0.5) -> list:
     return learn_stop_names(
-        spacy.blank("en"), make_detector(folder), annotate(TEXTS), share=share
+        nlp, SapbertMentions(nlp, kb=folder), documents, share=share
     )
 
 

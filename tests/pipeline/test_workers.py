@@ -1,9 +1,11 @@
 import pickle
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import spacy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
@@ -90,3 +92,15 @@ def test_workers_keep_the_order_and_can_be_used_again(exported_kb):
         # a run that is left early does not disturb the next
         assert next(pool.run(jobs(0)))[0][0].id[0] == "0"
         assert next(pool.run(jobs(4)))[0][0].id[0] == "4"
+
+
+def test_start_worker_sets_the_threads_of_torch(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(workers, "started", [])
+    handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
+    try:
+        workers.start_worker({}, (), threads + 1)
+        assert torch.get_num_threads() == threads + 1
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        torch.set_num_threads(threads)
