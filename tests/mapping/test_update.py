@@ -25,6 +25,8 @@ from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.thousand_names import make_concepts
 
+from .conftest import read_dicts
+
 OLD = [
     Concept("C1", ["Heart attack", "Myocardial infarction"], codes={"OMOP": ["1"]}),
     Concept("C2", ["Fever", "Pyrexia"]),
@@ -149,11 +151,6 @@ def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_
     assert [u.cui for u in again] == [u.cui for u in updates]
 
 
-def read_dicts(path: Path) -> list[dict[str, str]]:
-    header, *rows = ([*map(text_of, row)] for row in read_rows(path))
-    return [dict(zip(header, row, strict=True)) for row in rows]
-
-
 WRITTEN = [  # the others are for people
     name for name in list_formats("write") if name not in ("table", "html")
 ]
@@ -241,6 +238,13 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     assert (first["name"], first["update"]) == ("Heart attack", "moved")
     assert (first["codes"], first["candidates"][0]["cui"]) == ({"OMOP": ["11"]}, "C11")
     assert (wheezing["name"], wheezing["candidates"][0]["cui"]) == ("Wheezing", "C7")
+
+
+def test_what_is_no_concept_any_more_has_no_id(releases, tmp_path):
+    path, moved = tmp_path / "a.pubtator", tmp_path / "b.pubtator"
+    path.write_text("1|t|... Fever\n1|a|\n1\t0\t3\t...\tX\tC4\n", "utf8")
+    assert update_file(releases.old, releases.new, path, moved).counts == {"review": 1}
+    assert read_cuis("pubtator", moved) == [""]
 
 
 def test_ids_that_people_chose_move_only_if_they_were_retired(

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.excel import Cell, text_of
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.io.excel import Cell
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.mapping import verify
-from spacy_sapbert.mapping.tables import read_rows, write_table
+from spacy_sapbert.mapping.tables import write_table
 from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
+
+from .conftest import read_dicts
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEADER = ["nr", "term", "code", "label"]
@@ -31,16 +33,6 @@ ROWS: list[list[Cell]] = [
 VERDICTS = ["right", "wrong", "retired", "unknown", "", "unsure", "unknown", "near"]
 COLUMNS = PairColumns("term", "code", "label")
 ENDINGS = ["csv", "xlsx", "parquet", "jsonl.gz"]
-
-
-@pytest.fixture(scope="module")
-def kb(sample_kb) -> KnowledgeBase:
-    return load_kb(sample_kb)
-
-
-def read_dicts(path: Path) -> list[dict[str, str]]:
-    header, *rows = ([*map(text_of, row)] for row in read_rows(path))
-    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
