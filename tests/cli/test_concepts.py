@@ -37,12 +37,9 @@ def obo(tmp_path) -> Path:
 def test_concepts_writes_concepts_and_prints_a_table(tmp_path):
     output = tmp_path / "concepts.jsonl"
     result = run_concepts(SAMPLE, "--output", output, code=0)
-    concepts = list(read_concepts(output))
-    assert [concept.cui for concept in concepts] == sorted(
-        {concept.cui for concept in concepts}
-    )
-    assert f"Wrote {len(concepts)} concepts" in result.output
-    for line in ("read: MRCONSO.RRF", "dropped: suppressed rows", "kept: names"):
+    cuis = [concept.cui for concept in read_concepts(output)]
+    assert cuis == sorted({*cuis})
+    for line in (f"Wrote {len(cuis)} concepts", "dropped: suppressed rows"):
         assert line in result.output
 
 
@@ -121,21 +118,13 @@ def test_concepts_names_unknown_parents_and_circles(tmp_path):
     assert all(problem in result.output for problem in problems)
 
 
-def test_read_ids_reads_one_id_a_line(tmp_path):
+def test_ids_of_a_filter_are_one_a_line(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_text("# why\n\nC1\tFever, high\r\n MONDO:5 \nC1\n\t\n")
     assert read_ids(path) == ["C1", "MONDO:5"]
-
-
-def test_read_ids_invalid_line_is_an_error_with_its_number(tmp_path):
-    path = tmp_path / "ids.txt"
     path.write_text("C1\nFever, high\n")
-    with pytest.raises(SapbertError, match="E117|ids.txt:2"):
+    with pytest.raises(SapbertError, match="E117.*ids.txt:2"):
         read_ids(path)
-
-
-def test_gather_filter_empty_allow_list_is_an_error(tmp_path):
-    path = tmp_path / "ids.txt"
     path.write_text("# none\n")
     with pytest.raises(SapbertError, match="E106"):
         gather_filter(allow=path)

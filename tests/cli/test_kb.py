@@ -112,9 +112,12 @@ def test_kb_show_marks_what_was_added(edited_kb):
     }
 
 
-def test_kb_dump_is_the_vocabulary_after_the_edits(edited_kb, concepts_file, tmp_path):
-    run_kb("dump", edited_kb, "-o", tmp_path / "dump.jsonl", "--quiet", code=0)
-    dumped = {one.cui: one for one in read_concepts(tmp_path / "dump.jsonl")}
+def test_kb_dump_is_the_vocabulary_after_the_edits(
+    edited_kb, sample_kb, concepts_file, tmp_path
+):
+    dump, table, ward = (tmp_path / name for name in ("a.jsonl", "a.csv", "ward.jsonl"))
+    run_kb("dump", edited_kb, "-o", dump, "--quiet", code=0)
+    dumped = {one.cui: one for one in read_concepts(dump)}
     built = {one.cui: one for one in read_concepts(concepts_file)}
     assert list(dumped) == sorted({*built, "W1"} - {"C0000006"})
     assert dumped["W1"].aliases == ["bay 3 cough"]
@@ -122,31 +125,21 @@ def test_kb_dump_is_the_vocabulary_after_the_edits(edited_kb, concepts_file, tmp
     assert dumped["C0000004"].aliases == [*names, "ward heat"]
     for cui in {*built} - {"C0000004", "C0000006"}:
         assert dumped[cui] == built[cui]
-
-
-def test_kb_dump_of_what_was_added_can_be_added_to_another(
-    edited_kb, sample_kb, tmp_path
-):
-    path = tmp_path / "ward.jsonl"
-    run_kb("dump", edited_kb, "--local", "-o", path, code=0)
-    assert [one.cui for one in read_concepts(path)] == ["C0000004", "W1"]
-    other = Path(shutil.copytree(sample_kb, tmp_path / "other"))
-    run_kb("add", other, path, code=0)
-    assert "ward heat" in load_kb(other)["C0000004"].aliases
-    assert load_kb(other)["W1"].name == "bay 3 cough"
-
-
-def test_kb_dump_as_a_table_has_a_row_for_each_name(edited_kb, tmp_path):
-    path = tmp_path / "dump.csv"
-    run_kb("dump", edited_kb, "-o", path, code=0)
-    with path.open(encoding="utf8", newline="") as file:
-        rows = [*csv.DictReader(file)]
+    # A table has a row for each name.
+    run_kb("dump", edited_kb, "-o", table, code=0)
+    rows = [*csv.DictReader(table.read_text("utf8").splitlines())]
     local = [(row["id"], row["name"]) for row in rows if row["local"] == "yes"]
     assert local == [("C0000004", "ward heat"), ("W1", "bay 3 cough")]
-    invoke("concepts", path, "-o", tmp_path / "again.jsonl", code=0)
+    invoke("concepts", table, "-o", tmp_path / "again.jsonl", code=0)
     again = {one.cui: {*one.aliases} for one in read_concepts(tmp_path / "again.jsonl")}
-    kb = load_kb(edited_kb)
-    assert again == {cui: {*kb[cui].aliases} for cui in kb}
+    assert again == {cui: {*one.aliases} for cui, one in dumped.items()}
+    # What was added here can be added to another.
+    run_kb("dump", edited_kb, "--local", "-o", ward, code=0)
+    assert [one.cui for one in read_concepts(ward)] == ["C0000004", "W1"]
+    other = Path(shutil.copytree(sample_kb, tmp_path / "other"))
+    run_kb("add", other, ward, code=0)
+    assert "ward heat" in load_kb(other)["C0000004"].aliases
+    assert load_kb(other)["W1"].name == "bay 3 cough"
 
 
 def test_kb_dump_has_no_annotated_mentions(own_kb, tmp_path):
@@ -192,21 +185,18 @@ def facts(output: str) -> dict[str, str]:
     return {line[:11].strip(): line[13:] for line in lines}
 
 
-def test_explain_prints_the_link(sample_kb):
-    result = run_explain(sample_kb, "pyrexia", "--expected", "C0000004", code=0)
-    lines = facts(result.stdout)
+def test_explain_prints_the_link_and_suggestions(sample_kb):
+    right = run_explain(sample_kb, "pyrexia", "--expected", "C0000004", code=0)
+    lines = facts(right.stdout)
     assert lines["concept"] == "C0000004 Fever"
-    assert "1.0000   C0000004" in result.stdout
+    assert "1.0000   C0000004" in right.stdout
     assert lines["expected"] == "C0000004: It is the linked concept."
-    assert "1. " not in result.stdout
-
-
-def test_explain_prints_suggestions_and_exits_with_3(sample_kb):
-    result = run_explain(sample_kb, "MI", "--expected", "C0000002", code=3)
-    lines = facts(result.stdout)
+    assert "1. " not in right.stdout
+    wrong = run_explain(sample_kb, "MI", "--expected", "C0000002", code=3)
+    lines = facts(wrong.stdout)
     assert lines["expected"] == f"C0000002: {CAUSES['tie'].meaning}"
     assert lines["cause"] == "tie"
-    assert f"kb remove {sample_kb} C0000001 --alias MI" in result.stdout
+    assert f"kb remove {sample_kb} C0000001 --alias MI" in wrong.stdout
 
 
 @pytest.mark.parametrize(
@@ -271,7 +261,7 @@ def test_regress_passes_the_sample_cases_with_any_encoder(demo_folder):
     assert result.stdout == "7 cases, 7 passed, 0 failed\n"
 
 
-def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
+def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path, monkeypatch):
     output = tmp_path / "results.jsonl"
     result = run_regress(sample_kb, cases, cases, "--output", output, "--quiet")
     assert (result.exit_code, result.output) == (1, "")
@@ -286,13 +276,10 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path):
     assert output.read_bytes() == before
     run_regress(sample_kb, cases, "--output", output, "--force", code=1)
 
-
-def test_regress_exits_with_2_after_an_unexpected_error(cases, sample_kb, monkeypatch):
-    """1 means that cases failed, which a defect of a component does not show."""
-
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
+    # 1 means that cases failed, which a defect of a component does not show.
     monkeypatch.setattr("spacy_sapbert.evaluation.regression.run_cases", fail)
     run_regress(sample_kb, cases, code=2)
 

@@ -45,14 +45,10 @@ def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path
         result.stderr,
     )
     assert result.stdout == ""
-
-
-def test_link_no_text_writes_no_text(note, sample_kb, tmp_path):
-    output = tmp_path / "linked.jsonl"
-    result = invoke("link", sample_kb, note, "--output", output, "--no-text", code=0)
-    assert SENTINEL not in output.read_text()
-    assert "pyrexia" not in output.read_text()
-    assert SENTINEL not in result.output
+    options = ("--output", output, "--no-text", "--force")
+    result = invoke("link", sample_kb, note, *options, code=0)
+    for written in (output.read_text(), result.output):
+        assert not {SENTINEL, "pyrexia"} & {*re.findall(r"\w+", written)}
 
 
 def test_link_reads_the_standard_input(sample_kb):
@@ -65,9 +61,6 @@ def test_link_reads_the_standard_input(sample_kb):
     (data,) = [json.loads(line) for line in result.stdout.splitlines()]
     assert (data["id"], data["text"]) == ("stdin", lines)
     assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
-
-
-SENTINEL = "SENTINELTEXT"
 
 
 @Language.component("test_link_inputs_bad", assigns=["doc.ents"])
@@ -287,41 +280,25 @@ def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
     assert inside.is_dir()
 
 
-@pytest.fixture
-def notes() -> Any:
+def test_link_a_table_of_spark_becomes_one_in_parts(sample_kb, tmp_path):
+    """It has leftovers of a run that was stopped."""
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    texts = ["fever", "no headache", None, "heart attack and DM", "aspirin", "MI"]
-    years = ["2023", "2024", "2023", None, "2024", "2023"]
-    return pa.table({"id": range(6), "text": texts, "year": years})
-
-
-@pytest.fixture
-def folder(notes, tmp_path) -> Path:
-    """A table as Spark writes it, with the leftovers of a run that was stopped."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-    import pyarrow.parquet as pq
-
-    folder = tmp_path / "notes.parquet"
-    partitioning = ds.partitioning(pa.schema([("year", pa.string())]), flavor="hive")
-    ds.write_dataset(
-        notes, folder, format="parquet", partitioning=partitioning, max_rows_per_group=1
-    )
-    unfinished = folder / "_temporary" / "0" / "part-0.parquet"
-    unfinished.parent.mkdir(parents=True)
-    pq.write_table(notes, unfinished)
+    pq = pytest.importorskip("pyarrow.parquet")
+    folder, output = tmp_path / "notes.parquet", tmp_path / "linked.parquet"
+    parts = {
+        "year=2023": {"0": "fever", "2": None, "5": "MI"},
+        "year=2024": {"1": "no headache", "4": "aspirin"},
+        "year=__HIVE_DEFAULT_PARTITION__": {"3": "heart attack and DM"},
+        "_temporary/0": {"9": "fever"},
+    }
+    for name, texts in parts.items():
+        (folder / name).mkdir(parents=True)
+        table = pa.table({"id": [*texts], "text": [*texts.values()]})
+        pq.write_table(table, folder / name / "part-0.parquet")
     (folder / "_SUCCESS").touch()
     (folder / ".part-0.parquet.crc").touch()
-    return folder
-
-
-def test_link_a_table_of_spark_becomes_one_in_parts(folder, sample_kb, tmp_path):
-    import pyarrow.parquet as pq
-
-    output = tmp_path / "linked.parquet"
-    arguments = [sample_kb, folder, "--keep", "year", "--shard-size", 2]
-    result = invoke("link", *arguments, "--output", output)
-    assert "6 documents, 6 entities" in result.stderr
+    options = ("--keep", "year", "--shard-size", 2, "--output", output)
+    assert "6 documents, 6 entities" in link(sample_kb, folder, *options).stderr
     parts = sorted(path.name for path in output.glob("part-*"))
     assert parts == [f"part-0000{number}.parquet" for number in range(3)]
     rows = pq.read_table(output).to_pylist()
