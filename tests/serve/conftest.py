@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("prometheus_client", reason="the extra `serve` is not installed")
-
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 JSON = {"content-type": "application/json"}
 STARTED = 300  # seconds in which a service has to start on a busy machine
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
     """An answer of a service."""
 
     status: int
-    headers: dict[str, str]
+    headers: Any
     body: bytes
 
     def json(self) -> Any:
@@ -44,7 +44,7 @@ class Reply(NamedTuple):
 
 
 class Sender:
-    """Requests, however they are sent."""
+    """Requests, however `send` sends them."""
 
     def get(self, path: str, query: Any = (), **headers: str) -> Reply:
         address = f"{path}?{urlencode(query, doseq=True)}" if query else path
@@ -53,15 +53,6 @@ class Sender:
     def post(self, path: str, data: Any, **headers: str) -> Reply:
         return self.send("POST", path, json.dumps(data).encode(), {**JSON, **headers})
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: dict[str, str] | None = None,
-    ) -> Reply:
-        raise NotImplementedError
-
 
 class PortClient(Sender):
     """Requests to a port of this machine."""
@@ -69,15 +60,11 @@ class PortClient(Sender):
     port: int
 
     def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: dict[str, str] | None = None,
+        self, method: str, path: str, body: bytes = b"", headers: Any = ()
     ) -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, body or None, headers or {})
+            connection.request(method, path, body or None, dict(headers))
             got = connection.getresponse()
             found = {name.lower(): value for name, value in got.getheaders()}
             return Reply(got.status, found, got.read())
@@ -215,49 +202,17 @@ class LocalClient(Sender):
         self.application, self.log = application, log
 
     def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        headers: dict[str, str] | None = None,
+        self, method: str, path: str, body: bytes = b"", headers: Any = ()
     ) -> Reply:
-        return asyncio.run(self.request(method, path, body, headers or {}))
+        async def ask() -> Any:
+            transport = httpx.ASGITransport(self.application)
+            base = "http://127.0.0.1"
+            async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+                given = {"content": body, "headers": dict(headers)}
+                return await client.request(method, path, **given)
 
-    async def request(
-        self, method: str, path: str, body: bytes, headers: dict[str, str]
-    ) -> Reply:
-        path, _, query = path.partition("?")
-        given = {"host": "127.0.0.1", **headers}
-        sent: list[Any] = []
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": unquote(path),
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [(k.lower().encode(), v.encode()) for k, v in given.items()],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-        }
-
-        received = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def receive() -> Any:
-            while not received:
-                await asyncio.sleep(60)
-            return received.pop()
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        await self.application(scope, receive, send)
-        start = sent[0]
-        found = {k.decode(): v.decode("latin-1") for k, v in start["headers"]}
-        whole = b"".join(one.get("body", b"") for one in sent[1:])
-        return Reply(start["status"], found, whole)
+        got = asyncio.run(ask())
+        return Reply(got.status_code, got.headers, got.content)
 
 
 def start_linking(kb: Path, **limits: Any) -> Any:

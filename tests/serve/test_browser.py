@@ -64,30 +64,25 @@ def page(browser, reviewed) -> Iterator[Any]:
     problems: list[str] = []
     address = f"http://127.0.0.1:{reviewed.port}/"
     opened.on("pageerror", lambda error: problems.append(str(error)))
-    opened.on(
-        "console",
-        lambda message: (
+
+    def read_console(message: Any) -> None:
+        if message.type == "error" and "Failed to load resource" not in message.text:
             problems.append(message.text)
-            if message.type == "error" and "Failed to load resource" not in message.text
-            else None
-        ),
-    )
-    opened.on(
-        "request",
-        lambda request: (
-            None
-            if request.url.startswith((address, "blob:"))
-            else problems.append(request.url)
-        ),
-    )
-    opened.on(
-        "dialog",
-        lambda dialog: (
-            dialog.accept()  # the page is left with what is not written, or deletes
-            if dialog.type in ("beforeunload", "confirm")
-            else problems.append(dialog.message)
-        ),
-    )
+
+    def see_request(request: Any) -> None:
+        if not request.url.startswith((address, "blob:")):
+            problems.append(request.url)
+
+    def answer(dialog: Any) -> None:
+        """Let the page be left with what is not written, or delete."""
+        if dialog.type in ("beforeunload", "confirm"):
+            dialog.accept()
+        else:
+            problems.append(dialog.message)
+
+    opened.on("console", read_console)
+    opened.on("request", see_request)
+    opened.on("dialog", answer)
     opened.goto(address)
     opened.wait_for_selector("#note")
     become(opened, "Ada")
@@ -367,13 +362,14 @@ def test_two_tabs_decide_one_note_at_the_same_time(page, reviewed, delay):
 def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
     page, reviewed
 ):
+    same = b"cephalalgia, cephalalgia."
     files = [
         {
-            "name": f"queue-{number}.txt",
+            "name": f"queue-{n}.txt",
             "mimeType": "text/plain",
-            "buffer": f"{number}: cephalalgia, cephalalgia.".encode(),
+            "buffer": b"%d: " % n + same,
         }
-        for number in range(3)
+        for n in range(3)
     ]
     page.set_input_files("#file", files=files)
     say(page, "3 notes read")
@@ -435,30 +431,17 @@ def test_where_reviewers_differ_is_seen_and_settled(page, reviewed):
 
 
 TOKENS = {"reader": "r" * 20, "Ida": "i" * 20, "admin": "m" * 20}
-ADMIN = {"authorization": f"Bearer {TOKENS['admin']}"}
 
 
-@pytest.fixture(scope="module")
-def guarded(
-    listen, make_kb, few_concepts, letters_order, tmp_path_factory
-) -> ThreadClient:
-    """A service with probabilities, and with a token for each role.
-
-    That of the reviewer has a name.
-    """
-    folder = tmp_path_factory.mktemp("guarded")
-    kb = make_kb(folder, few_concepts, learned=letters_order)
+@pytest.fixture
+def enter(browser, listen, sample_kb, tmp_path) -> Iterator[Any]:
+    """Opens the page with the token of somebody, which it asks for once."""
     tokens = (
         Access(TOKENS["reader"], Role.READER),
         Access(TOKENS["Ida"], Role.REVIEWER, "Ida"),
         Access(TOKENS["admin"], Role.ADMIN),
     )
-    return listen(kb, ReviewStore(folder / "reviews.db"), tokens=tokens)
-
-
-@pytest.fixture
-def enter(browser, guarded) -> Iterator[Any]:
-    """Opens the page with the token of somebody, which it asks for once."""
+    guarded = listen(sample_kb, ReviewStore(tmp_path / "reviews.db"), tokens=tokens)
     contexts = []
 
     def open_page(who: str) -> Any:
@@ -477,11 +460,7 @@ def enter(browser, guarded) -> Iterator[Any]:
         context.close()
 
 
-def is_seen(page: Any, *selectors: str) -> list[bool]:
-    return [page.locator(one).first.is_visible() for one in selectors]
-
-
-def test_a_page_shows_what_its_token_may_do(enter, guarded):
+def test_a_page_shows_what_its_token_may_do(enter):
     page = enter("Ida")
     name = page.locator("#reviewer")
     assert (name.input_value(), name.is_editable()) == ("Ida", False)
@@ -495,43 +474,37 @@ def test_a_page_shows_what_its_token_may_do(enter, guarded):
     page.wait_for_selector("main:has-text('An admin can')")
     assert not page.locator("main button").count()
 
-    page = enter("admin")
-    assert page.locator("#reviewer").is_editable()
-    page.wait_for_selector("#list tr:has-text('roles.txt') button")
-    page.click("nav a[href='#teach']")
-    page.wait_for_selector("#teach")
-
     page = enter("reader")
-    of_reviewers = [f"nav a[href='#{one}']" for one in ("queue", "agree", "teach")]
-    assert is_seen(page, *of_reviewers, "#list table") == [False] * 4
     page.wait_for_selector("main:has-text('for linking and search only')")
+    for hidden in ("nav a[href='#queue']", "nav a[href='#teach']", "#list table"):
+        assert not page.locator(hidden).first.is_visible()
     link(page, "Only read: fever.", "Only read")
     page.keyboard.press("1")
     playwright.expect(page.locator(".text .decided[role]")).to_have_count(1)
-    listed = guarded.get("/reviews/documents", **ADMIN).json()["documents"]
-    assert "Only read" not in {one["name"] for one in listed}
-    base = page.url.partition("#")[0]
-    for part in ("queue", "agree", "teach", "quality"):
-        page.goto(f"{base}#{part}")
-        page.wait_for_selector("main:has-text('for linking and search only')")
+    page.goto(f"{page.url.partition('#')[0]}#queue")
+    page.wait_for_selector("main:has-text('for linking and search only')")
+
+    page = enter("admin")
+    assert page.locator("#reviewer").is_editable()
+    page.wait_for_selector("#list tr:has-text('roles.txt') button")
+    assert not page.locator("#list tr:has-text('Only read')").count()
+    page.click("nav a[href='#teach']")
+    page.wait_for_selector("#teach")
 
 
-def download(page: Any, format: str) -> None:
-    """Press the button of a format in the menu of the column."""
-    page.click("summary:has-text('Download')")
-    page.click(f".menu button:text-is('{format}')")
-    page.click("summary:has-text('Download')")  # closes the menu
+def open_table(page: Any, table: str, **chosen: str) -> None:
+    """Read a table, choose columns for what its fields ask for, and map it."""
+    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
+    page.set_input_files("#table", files=[file])
+    for field, column in chosen.items():
+        page.select_option(f"#{field}", label=column)
+    page.click("button:has-text('Map it')")
 
 
 def test_the_ids_of_a_column_are_verified(page):
     table = "code,term\nC0000004,fever\nC0000001,fever\nC9999999,heart attack\n,MI\n"
-    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
     page.click("nav a[href='#column']")
-    page.wait_for_selector("#table", state="attached")
-    page.set_input_files("#table", files=[file])
-    page.select_option("#which", label="term")
-    page.select_option("#claimed", label="code")
-    page.click("button:has-text('Map it')")
+    open_table(page, table, which="term", claimed="code")
     cells = page.locator("[aria-label=Terms] tbody td:last-child")
     playwright.expect(cells).to_have_text(
         ["C0000004: right, C0000001: wrong", "C9999999: retired", ""]
@@ -539,18 +512,16 @@ def test_the_ids_of_a_column_are_verified(page):
 
 
 def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
-    table = "code;term\nX:1;fever\nX:2;MI\nX:3;zebra\n"
-    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
     page.click("nav a[href='#column']")
-    page.wait_for_selector("#table", state="attached")
-    page.set_input_files("#table", files=[{**file, "name": "a.docx"}])
-    say(page, "“a.docx” is not a table that can be read")
-    page.set_input_files("#table", files=[{**file, "buffer": b"a,b\n1,2,3\n"}])
-    say(page, "Correct the line.")
-    page.set_input_files("#table", files=[file])
-    page.select_option("#which", label="term")
-    page.select_option("#subject", label="code")
-    page.click("button:has-text('Map it')")
+    for name, said in (
+        ("a.docx", "“a.docx” is not a table that can be read"),
+        ("a.csv", "Correct the line."),
+    ):
+        bad = {"name": name, "mimeType": "text/csv", "buffer": b"a,b\n1,2,3\n"}
+        page.set_input_files("#table", files=[bad])
+        say(page, said)
+    table = "code;term\nX:1;fever\nX:2;MI\nX:3;zebra\n"
+    open_table(page, table, which="term", subject="code")
     page.wait_for_selector("tr[aria-current]:has-text('fever')")
     page.keyboard.press("a")
     page.wait_for_selector("tr[aria-current]:has-text('MI')")
@@ -572,7 +543,8 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
     page.keyboard.press("0")
     page.wait_for_selector(".facets:has-text('decided ✓ 3')")
     with page.expect_download() as waiting:
-        download(page, "sssom.tsv")
+        page.click("summary:has-text('Download')")
+        page.click(".menu button:text-is('sssom.tsv')")
     path = tmp_path / "mapped.sssom.tsv"
     waiting.value.save_as(path)
     lines = [line for line in path.read_text("utf8").splitlines() if line[0] != "#"]

@@ -14,7 +14,6 @@ from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews import queue as queues
 from spacy_sapbert.serve.reviews.decisions import NewDecision
 from spacy_sapbert.serve.reviews.imports import import_uploads
-from spacy_sapbert.serve.reviews.mentions import ShownConcept, ShownMention
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
@@ -107,32 +106,18 @@ def test_an_archive_writes_nothing_outside(store, kb, name, tmp_path, monkeypatc
         assert [*temporary.parent.rglob("*")] == [temporary]
 
 
-def mention(cui: str | None, *scores: float, **first: Any) -> ShownMention:
-    candidates = [
-        ShownConcept(
-            cui=f"C{place}",
-            name="",
-            alias="",
-            score=score,
-            probability=None,
-            types=[],
-            tie=None,
-        )
-        for place, score in enumerate(scores)
+def mention(cui: str | None, *scores: float, **first: Any) -> Any:
+    """Return a mention with candidates of some scores, and more of the first one."""
+    facts = {"name": "", "alias": "", "probability": None, "types": [], "tie": None}
+    candidates: Any = [
+        {**facts, "cui": f"C{n}", "score": s} for n, s in enumerate(scores)
     ]
-    candidates[0].update(first)  # type: ignore[typeddict-item]
-    return ShownMention(
-        start=0,
-        end=1,
-        text="x",
-        label="",
-        cui=cui,
-        note=None,
-        proposed=False,
-        known=True,
-        certainty=judge_link("x", cui, candidates),
-        candidates=candidates,
-    )
+    candidates[0] |= first
+    return {
+        **{"start": 0, "end": 1, "text": "x", "label": "", "cui": cui, "note": None},
+        **{"proposed": False, "known": True, "candidates": candidates},
+        "certainty": judge_link("x", cui, candidates),
+    }
 
 
 def test_what_is_most_uncertain_is_first_in_the_queue(store, monkeypatch):
@@ -183,32 +168,21 @@ def test_a_removed_document_leaves_nothing_in_the_file(tmp_path):
     assert b"secret" not in path.read_bytes()
 
 
-def put_zip(*members: tuple[str, bytes]) -> tuple[str, bytes]:
-    return "b.zip", make_archive(dict(members))
-
-
-XRAY = b"Normal chest x-ray."
+XRAY = "Normal chest x-ray."
+TABLE = f"id,text\n1,{XRAY}\n1,{XRAY}\n".encode()
+WARDS = {"ward1/note1.txt": b"Fever.", "ward2/note1.txt": b"MI."}
 
 
 @pytest.mark.parametrize(
     ("files", "names"),
     [
+        ([("b.zip", make_archive(WARDS))], {n: t.decode() for n, t in WARDS.items()}),
         (
-            [put_zip(("ward1/note1.txt", b"Fever."), ("ward2/note1.txt", b"MI."))],
-            {"ward1/note1.txt": "Fever.", "ward2/note1.txt": "MI."},
+            [("anna.txt", XRAY.encode()), ("ben.txt", XRAY.encode())],
+            {"anna.txt": XRAY, "ben.txt": XRAY},
         ),
-        (
-            [("anna.txt", XRAY), ("ben.txt", XRAY)],
-            {"anna.txt": XRAY.decode(), "ben.txt": XRAY.decode()},
-        ),
-        (
-            [("note.txt", XRAY), ("note.txt", XRAY)],
-            {"note.txt": XRAY.decode(), "note.txt (2)": XRAY.decode()},
-        ),
-        (
-            [("t.csv", f"id,text\n1,{XRAY.decode()}\n1,{XRAY.decode()}\n".encode())],
-            {"1": XRAY.decode(), "1 (2)": XRAY.decode()},
-        ),
+        ([("note.txt", XRAY.encode())] * 2, {"note.txt": XRAY, "note.txt (2)": XRAY}),
+        ([("t.csv", TABLE)], {"1": XRAY, "1 (2)": XRAY}),
     ],
 )
 def test_no_note_of_an_upload_disappears(store, kb, files, names):

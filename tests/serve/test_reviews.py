@@ -5,6 +5,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -68,22 +69,13 @@ def make_decision(
     chosen: str | None,
     settles: bool = False,
 ) -> NewDecision:
-    return NewDecision(
-        key=key,
-        reviewer=reviewer,
-        document=document,
-        start=start,
-        end=end,
-        chosen=chosen,
-        settles=settles,
-    )
+    place = {"document": document, "start": start, "end": end}
+    said = {"reviewer": reviewer, "chosen": chosen, "settles": settles}
+    return NewDecision(key=key, **place, **said)
 
 
 def decide(client: LocalClient, document: str, key: str, /, **fields: Any) -> Any:
-    shown = [{"cui": "C0000004", "score": 1.0}]
-    body = {"key": key, "reviewer": "Ada", "document": document, "shown": shown}
-    place = {"start": 0, "end": 5, "chosen": "C0000004"}
-    decision = {**body, **place, **fields}
+    decision = make_decision(key, "Ada", document, *ONE, FEVER).model_dump() | fields
     return client.post("/reviews/decisions", {"decisions": [decision]})
 
 
@@ -107,13 +99,8 @@ def test_a_document_has_the_last_decision_of_each_reviewer(reviewed):
     read = reviewed.get(f"/reviews/documents/{document['id']}").json()
     assert read["text"] == NOTE
     found = [(d["reviewer"], d["start"], d["chosen"]) for d in read["decisions"]]
-    assert found == [
-        ("Ada", 0, "C0000004"),
-        ("Ada", 10, "NIL"),
-        ("Ada", 16, "C0000001"),
-        ("Ben", 0, "C0000004"),
-        ("Ben", 16, "C0000002"),
-    ]
+    ada = [("Ada", 0, FEVER), ("Ada", 10, "NIL"), ("Ada", 16, INFARCT)]
+    assert found == [*ada, ("Ben", 0, FEVER), ("Ben", 16, MITRAL)]
 
 
 def test_agreement_is_that_of_mentions_of_both(reviewed):
@@ -206,42 +193,26 @@ def test_a_decision_is_refused_while_its_file_is_not_at_its_path(
     assert client.post("/reviews/documents", note).code == "E490"
 
 
-def read_keys(path: Path) -> list[str]:
-    connection = sqlite3.connect(path)
-    sql = "SELECT key FROM decisions ORDER BY number"
-    keys = [key for (key,) in connection.execute(sql)]
-    connection.close()
-    return keys
-
-
-def add_decisions(store: ReviewStore, *keys: str) -> None:
-    (document,) = store.add_documents([NewNote("a", "fever")]).documents
-    for key in keys:
-        store.add_decisions([make_decision(key, "A", document, 0, 5, "C1")])
-
-
-def test_a_copy_of_the_open_file_has_all_decisions(tmp_path):
-    path, copy = tmp_path / "reviews.db", tmp_path / "copy.db"
-    store = ReviewStore(path)
-    for number in range(3):
-        add_decisions(store, f"key-{number:04}")
-        copy.write_bytes(path.read_bytes())
-        assert len(read_keys(copy)) == number + 1
-    store.close()
+def test_a_copy_of_the_open_file_has_all_decisions(store, tmp_path):
+    copy, note = tmp_path / "copy.db", add_note(store)
+    for number in range(1, 4):
+        say(store, note, ("Anna", ONE, FEVER))
+        copy.write_bytes(Path(store.path).read_bytes())
+        with closing(sqlite3.connect(copy)) as connection:
+            found = connection.execute("SELECT count(*) FROM decisions").fetchall()
+        assert found == [(number,)]
 
 
 def test_a_decision_that_is_sent_again_is_written_once(store):
-    (document,) = store.add_documents([NewNote("a", "fever")]).documents
+    note = add_note(store)
     for key, chosen in (("first", "C1"), ("second", "C2"), ("first", "C1")):
-        one = make_decision(f"{key}-key", "A", document, 0, 5, chosen)
-        store.add_decisions([one])
+        store.add_decisions([make_decision(f"{key}-key", "A", note, *ONE, chosen)])
     assert [one.chosen for one in store.latest()] == ["C2"]
 
 
 def test_a_decision_keeps_what_the_reviewer_saw(store):
-    (document,) = store.add_documents([NewNote("a", "fever")]).documents
     shown = [Shown(cui="C1", score=0.5), Shown(cui="C2")]
-    one = make_decision("key-shown", "A", document, 0, 5, "C1")
+    one = make_decision("key-shown", "A", add_note(store), *ONE, "C1")
     store.add_decisions([one.model_copy(update={"shown": shown, "kb": "digest"})])
     ((seen, kb),) = store.query("SELECT shown, kb FROM decisions")
     assert json.loads(seen) == [one.model_dump() for one in shown]
