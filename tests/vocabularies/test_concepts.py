@@ -139,18 +139,6 @@ def test_clean_name_is_as_if_words_were_split(text):
     assert clean_name(text) == " ".join(text.split())
 
 
-def test_parse_concept_needs_name_or_aliases(tmp_path):
-    path = write(
-        tmp_path / "c.jsonl",
-        '{"cui": "C1", "name": "Fever"}',
-        "",
-        '{"cui": "C2", "aliases": ["Pain", "Ache", "Pain"]}',
-        '{"cui": "C3", "name": "Ache", "aliases": ["Pain", "Ache"]}',
-    )
-    aliases = [concept.aliases for concept in read_concepts(path)]
-    assert aliases == [["Fever"], ["Pain", "Ache"], ["Ache", "Pain"]]
-
-
 def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[str]]:
     return {key: {aliases[place] for place in places[key]} for key in places}
 

@@ -26,8 +26,6 @@ def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
     labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
     return compute_distances(hierarchy, labels)
 
-    # fmt: on
-
 
 @given(
     st.dictionaries(

@@ -18,16 +18,17 @@ CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
 
 
 def test_read_config_default_has_the_constants_of_the_paper():
-    settings = make_settings(read_config())
-    assert settings.training.optimizer.learning_rate == 2e-5
-    assert settings.training.optimizer.weight_decay == 0.01
-    assert settings.training.batch_size == 256
-    assert settings.encoder.max_length == 25
-    assert settings.training.schedule(7, 10) == 1
-    flat = flatten_config(read_config())
-    assert flat["training.miner.margin"] == 0.2
-    assert flat["training.loss.scale_pos"] == 2
-    assert flat["training.loss.scale_neg"] == 50
+    paper = {
+        "training.optimizer.learning_rate": 2e-5,
+        "training.optimizer.weight_decay": 0.01,
+        "training.batch_size": 256,
+        "encoder.max_length": 25,
+        "training.miner.margin": 0.2,
+        "training.loss.scale_pos": 2,
+        "training.loss.scale_neg": 50,
+    }
+    assert paper.items() <= flatten_config(read_config()).items()
+    assert make_settings(read_config()).training.schedule(7, 10) == 1
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

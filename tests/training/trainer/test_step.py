@@ -150,7 +150,7 @@ def test_arrange_names_keeps_each_name_whole_and_in_order(lengths, several, mult
 
 def make_model(kind: str, **more: Any) -> Any:
     torch.manual_seed(0)
-    sizes = {"vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2}
+    sizes = {"vocab_size": 300, "hidden_size": 32, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 2, "intermediate_size": 64}
     model = AutoModel.from_config(AutoConfig.for_model(kind, **sizes, **heads, **more))
     with torch.no_grad():
@@ -170,66 +170,18 @@ def test_encoders_with_positions_take_several_names_in_a_row(kind, more):
     assert layout.first_position == more.get("pad_token_id", -1) + 1
 
 
-def test_an_encoder_without_positions_of_tokens_gets_a_row_for_each_name():
+def test_an_encoder_without_positions_of_tokens_gets_a_row_for_each_name(make_config):
     model = make_model("deberta-v2").train()
     assert find_layout(model) is None
     assert model.training
-
-
-class SmallGpu(NameEmbedder):
-    """Has memory for batches in at least `least` parts."""
-
-    least = 4
-
-    def embed(self, rows: Any) -> torch.Tensor:
-        if self.chunks < self.least:
-            raise torch.cuda.OutOfMemoryError
-        return super().embed(rows)
-
-
-@pytest.fixture
-def make_step(make_config, pairs_file, tmp_path) -> Any:
-    """A function that takes a step of these settings on a small GPU."""
-
-    def step(least: int = 4, ranks: Ranks = SINGLE, **more: Any) -> SmallGpu:
-        from training.data.dataset import build_dataset
-
-        config: Config = make_config({f"training.{k}": v for k, v in more.items()})
-        chosen = make_settings(config)
-        tokenizer, model = load_encoder(chosen.encoder.base)
-        dataset = build_dataset(
-            pairs_file, tmp_path / "set", tokenizer, max_length=25, lowercase=True
-        )
-        embedder = SmallGpu(model.train(), chosen, ranks)
-        embedder.least = least
-        optimizer = torch.optim.AdamW(model.parameters())
-        scaler = torch.amp.GradScaler("cpu", enabled=False)
-        state = TrainingState(model, embedder, optimizer, scaler)
-        source = Source("pairs", pairs_file, dataset)
-        batch = collate_batch(source, np.arange(20))
-        assert np.isfinite(train_step(state, batch, chosen, ranks=ranks).loss)
-        return embedder
-
-    return step
-
-
-def test_a_step_without_memory_is_repeated_in_smaller_parts(make_step, capsys):
-    assert make_step().chunks == 4
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert [line.split(" in ")[-1].split(",")[0] for line in lines] == [
-        "2 parts",
-        "4 parts",
-    ]
-
-
-def test_a_step_that_no_parts_make_small_enough_is_an_error(make_step):
-    with pytest.raises(SapbertError, match=r"E004.*--training.batch_size"):
-        make_step(least=1000)
-    with pytest.raises(SapbertError, match=r"E004.*--training.chunks 4"):
-        make_step(chunks=2)
-
-
-MakeConfig = Callable[..., Config]
+    lengths, names = [5, 3], make_dataset([5, 3])
+    rows = arrange_names(names, np.arange(2), several=False, multiple=1)
+    embedder = NameEmbedder(model.eval(), make(make_config), SINGLE)
+    for number, vector in enumerate(embedder.embed(rows)):
+        ids = names.names["tokens"][number, : lengths[number]].astype(np.int64)
+        states = model(input_ids=torch.from_numpy(ids)[None]).last_hidden_state
+        expected = torch.nn.functional.normalize(states.mean(1), dim=1)[0]
+        torch.testing.assert_close(vector, expected, atol=1e-5, rtol=0)
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +223,17 @@ def take_step(
     batch = collate_batch(as_source(dataset), np.arange(20))
     result = train_step(state, batch, settings)
     return result.loss, optimizer.kept, torch.rand(3)
+
+
+class SmallGpu(NameEmbedder):
+    """Has memory for batches in at least `least` parts."""
+
+    least = 4
+
+    def embed(self, rows: Any) -> torch.Tensor:
+        if self.chunks < self.least:
+            raise torch.cuda.OutOfMemoryError
+        return super().embed(rows)
 
 
 def undivided_step(
@@ -360,3 +323,32 @@ def test_make_state_differs_between_ranks_in_dropout_only(make_config):
         numbers.append(torch.rand(5))
     assert torch.equal(*weights)
     assert not torch.equal(*numbers)
+
+
+def step_on_small_gpu(
+    dataset: PairDataset, settings: TrainingSettings, least: int
+) -> int:
+    """Take a step, and return in how many parts it went."""
+    _, model = load_encoder(settings.encoder.base)
+    embedder = SmallGpu(model.train(), settings, SINGLE)
+    embedder.least = least
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    state = TrainingState(model, embedder, Keep(model.parameters(), lr=1.0), scaler)
+    batch = collate_batch(as_source(dataset), np.arange(20))
+    assert np.isfinite(train_step(state, batch, settings).loss)
+    return embedder.chunks
+
+
+def test_a_step_without_memory_is_repeated_in_smaller_parts(
+    dataset, make_config, capsys
+):
+    assert step_on_small_gpu(dataset, make(make_config), 4) == 4
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert [line.split(" in ")[-1].split(",")[0] for line in lines] == [
+        "2 parts",
+        "4 parts",
+    ]
+    with pytest.raises(SapbertError, match=r"E004.*--training.batch_size"):
+        step_on_small_gpu(dataset, make(make_config), 1000)
+    with pytest.raises(SapbertError, match=r"E004.*--training.chunks 4"):
+        step_on_small_gpu(dataset, make(make_config, chunks=2), 4)
