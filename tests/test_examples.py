@@ -28,16 +28,6 @@ def find_examples() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", spacy_sapbert.PUBLIC)
-def test_public_name_has_a_docstring_of_its_own(name):
-    public = getattr(spacy_sapbert, name)
-    assert public.__doc__
-    members = vars(public).items() if isinstance(public, type) else ()
-    for member, value in members:
-        if not member.startswith("_") and callable(getattr(public, member)):
-            assert value.__doc__, member
-
-
 @pytest.mark.usefixtures("few_mentions", "few_trees")
 @pytest.mark.parametrize("example", find_examples(), ids=lambda test: test.name)
 def test_example_of_a_docstring_prints_its_output(

@@ -5,7 +5,7 @@ abbreviations, accents, compounds, words that two languages share, and families 
 one concept is missing (`LACKING`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from spacy_sapbert.linking.text import roman
@@ -118,9 +118,9 @@ class Drafts:
                         places[value].append(place)
 
 
-def translate(terms: Iterator[str] | Sequence[str]) -> dict[str, list[str]]:
+def translate(*names: str) -> dict[str, list[str]]:
     """Return one name for each language."""
-    return {lang: [name] for lang, name in zip(LANGUAGES, terms, strict=True)}
+    return {lang: [name] for lang, name in zip(LANGUAGES, names, strict=True)}
 
 
 def add_conditions(drafts: Drafts) -> None:
@@ -129,12 +129,10 @@ def add_conditions(drafts: Drafts) -> None:
         for condition, kind in CONDITIONS.items():
             code = f"{condition.english[:3].upper()}-{organ.english}"
             names = translate(
-                [
-                    f"{organ.english} {condition.english}",
-                    f"{condition.spanish} {organ.spanish}",
-                    f"{organ.german}{condition.german}",
-                    f"{condition.french} {organ.french}",
-                ]
+                f"{organ.english} {condition.english}",
+                f"{condition.spanish} {organ.spanish}",
+                f"{organ.german}{condition.german}",
+                f"{condition.french} {organ.french}",
             )
             names["ENG"].append(f"{condition.english} of the {organ.english}")
             drafts.add(code, names, kind)
@@ -149,12 +147,10 @@ def add_courses(drafts: Drafts, code: str, organ: Term, condition: Term) -> None
         if (course.english, organ.english) == ("chronic", "bladder"):
             continue
         names = translate(
-            [
-                f"{course.english} {organ.english} {condition.english}",
-                f"{condition.spanish} {course.spanish} {organ.spanish}",
-                f"{course.german} {organ.german}{condition.german}",
-                f"{condition.french} {course.french} {organ.french}",
-            ]
+            f"{course.english} {organ.english} {condition.english}",
+            f"{condition.spanish} {course.spanish} {organ.spanish}",
+            f"{course.german} {organ.german}{condition.german}",
+            f"{condition.french} {course.french} {organ.french}",
         )
         initials = "".join(t.english[0] for t in (course, organ, condition)).upper()
         # Those of the lung and the liver are the same.
@@ -182,22 +178,18 @@ def add_families(drafts: Drafts) -> None:
         if number != MISSING_TYPE:
             numeral = roman(number).upper()
             names = translate(
-                [
-                    f"Velmor syndrome type {numeral}",
-                    f"síndrome de Velmor tipo {numeral}",
-                    f"Velmor-Syndrom Typ {numeral}",
-                    f"syndrome de Velmor de type {numeral}",
-                ]
+                f"Velmor syndrome type {numeral}",
+                f"síndrome de Velmor tipo {numeral}",
+                f"Velmor-Syndrom Typ {numeral}",
+                f"syndrome de Velmor de type {numeral}",
             )
             drafts.add(f"VEL{number:02}", names)
     for letter in LETTERS:
         names = translate(
-            [
-                f"Tolan fever {letter}",
-                f"fiebre de Tolan {letter}",
-                f"Tolan-Fieber {letter}",
-                f"fièvre de Tolan {letter}",
-            ]
+            f"Tolan fever {letter}",
+            f"fiebre de Tolan {letter}",
+            f"Tolan-Fieber {letter}",
+            f"fièvre de Tolan {letter}",
         )
         names["ENG"].append(f"Tolan fever type {letter}")
         drafts.add(f"TOL{letter}", names)
@@ -206,12 +198,10 @@ def add_families(drafts: Drafts) -> None:
             if (analyte, degree) == ("zinc", "hypo"):
                 continue
             names = translate(
-                [
-                    f"{degree}{analyte}emia",
-                    f"{'hiper' if degree == 'hyper' else 'hipo'}{analyte}emia",
-                    f"{degree.capitalize()}{analyte}ämie",
-                    f"{degree}{analyte}émie",
-                ]
+                f"{degree}{analyte}emia",
+                f"{'hiper' if degree == 'hyper' else 'hipo'}{analyte}emia",
+                f"{degree.capitalize()}{analyte}ämie",
+                f"{degree}{analyte}émie",
             )
             drafts.add(f"LAB-{analyte}-{degree}", names, "T033")
     for drug in DRUGS:
