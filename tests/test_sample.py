@@ -9,19 +9,6 @@ from spacy_sapbert.formats.registry import load_reader
 
 SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
 FOLDERS = {"en": "notes", "es": "notas"}
-Mention = tuple[str, int, int, str]  # document, start, end, type
-
-
-def read_gold(lang: str) -> dict[Mention, str]:
-    """Return the mentions of `mentions.tsv` in a language, with their texts."""
-    with (SAMPLE / "mentions.tsv").open(encoding="utf8", newline="") as file:
-        return {
-            (row["doc"], int(row["start"]), int(row["end"]), row["type"]): row[
-                "mention"
-            ]
-            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if row["lang"] == lang
-        }
 
 
 @pytest.mark.parametrize("lang", FOLDERS)
@@ -32,4 +19,10 @@ def test_sample_notes_are_marked_as_in_the_gold_mentions(lang):
         for span in document.mentions
         if not span.parts  # the linker has to find the ids
     }
-    assert found == read_gold(lang)
+    with (SAMPLE / "mentions.tsv").open(encoding="utf8", newline="") as file:
+        rows = [*csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    assert found == {
+        (row["doc"], int(row["start"]), int(row["end"]), row["type"]): row["mention"]
+        for row in rows
+        if row["lang"] == lang
+    }

@@ -127,11 +127,8 @@ def test_assemble_for_a_packaged_kb_refers_to_it_by_name(
         f"doc = spacy.load('en_tiny')({TEXT!r})\n"
         "print(json.dumps([(ent.text, ent.kb_id_) for ent in doc.ents]))\n"
     )
-    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *spacy_path()])}
-    done = new_process.python(code, env={**os.environ, **path}, cwd=tmp_path)
+    # this checkout too, in case that it is not installed
+    path = os.pathsep.join([str(tmp_path / "site"), str(Path(__file__).parents[2])])
+    env = {**os.environ, "PYTHONPATH": path}
+    done = new_process.python(code, env=env, cwd=tmp_path)
     assert [tuple(link) for link in json.loads(done.stdout)] == LINKS
-
-
-def spacy_path() -> list[str]:
-    """Where this checkout is, in case that it is not installed."""
-    return [str(Path(__file__).parents[2])]

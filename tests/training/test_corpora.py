@@ -1,7 +1,6 @@
 """Corpora of research: read, their mentions expanded and split as BioSyn does."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -31,11 +30,6 @@ ROW = "0\t17\theart racing\t80313002\tPalpitations\t3424008\tTachycardia\tIt rac
 QUOTED = '1\t18\tsick\t1\tIll\t2\tNausea\t"He said ""sick"".\nThen\tleft."\n'
 
 
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, "utf8")
-    return path
-
-
 def test_read_xlbel_of_a_real_file_equals_its_table(data_folder):
     queries = data_folder / "eval-text" / "es_1k_test_query.txt.gz"
     table = data_folder / "eval" / "xlbel_es.test.tsv.gz"
@@ -62,7 +56,8 @@ def test_read_xlbel_of_a_real_file_equals_its_table(data_folder):
 def test_research_corpus_with_a_bad_line_names_it_without_its_text(
     tmp_path, format, text, line, code
 ):
-    path = write(tmp_path / "table.txt", text)
+    path = tmp_path / "table.txt"
+    path.write_text(text, "utf8")
     with pytest.raises(SapbertError, match=code) as error:
         list(READERS[format](path))
     assert f"{path}:{line}:" in str(error.value)

@@ -22,7 +22,7 @@ from training.losses.from_library import (
     make_triplet_loss,
     nca_loss,
 )
-from training.losses.registry import Loss, Miner, Schedule
+from training.losses.registry import Loss, Miner
 from training.losses.sapbert import (
     hierarchical_loss,
     mine_all_pairs,
@@ -268,10 +268,6 @@ def test_mine_all_pairs_leaves_out_negatives_of_equal_names():
     assert as_pairs(negatives) == {(1, 2), (2, 1)}
 
 
-def factors(schedule: Schedule, total: int) -> list[float]:
-    return [schedule(step, total) for step in range(total)]
-
-
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
@@ -283,4 +279,6 @@ def factors(schedule: Schedule, total: int) -> list[float]:
     ],
 )
 def test_schedule_by_hand(schedule, expected):
-    assert factors(schedule, len(expected)) == pytest.approx(expected)
+    total = len(expected)
+    found = [schedule(step, total) for step in range(total)]
+    assert found == pytest.approx(expected)

@@ -1,5 +1,3 @@
-from collections.abc import Iterable
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +18,6 @@ def build(*found: Fact) -> tuple[list[Concept], dict[str, int]]:
     report = Report()
     concepts = list(build_concepts(found, report))
     return concepts, report.to_json()["dropped"]
-
-
-def named(*ids: str) -> Iterable[Fact]:
-    return (Fact(id, NAME, f"name of {id}") for id in ids)
 
 
 def test_build_concepts_sorts_by_id_and_names_by_rank():
@@ -72,7 +66,7 @@ def test_build_concepts_follows_replaced_ids_to_one_concept():
         Fact(old, REPLACED_BY, new)
         for old, new in (pair.split(">") for pair in (*pairs, *steps))
     ]
-    concepts, dropped = build(*replaced, *named("A", "B"))
+    concepts, dropped = build(*replaced, *(Fact(id, NAME, id) for id in "AB"))
     retired = {each.cui: each.retired for each in concepts}
     assert retired["B"] == ["a", "b"]
     # only ids that are few steps away

@@ -19,14 +19,6 @@ from training.data.relations import read_relations, write_relations
 MRREL = EXAMPLES / "input" / "MRREL.RRF"
 
 
-def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
-    hierarchy = build_hierarchy(
-        Concept(cui, [cui], parents=above) for cui, above in parents.items()
-    )
-    labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
-    return compute_distances(hierarchy, labels)
-
-
 @given(
     st.dictionaries(
         st.sampled_from("abcdefg"), st.lists(st.sampled_from("abcdefgx"), max_size=4)
@@ -34,15 +26,19 @@ def measure(parents: dict[str, list[str]], rows: str) -> np.ndarray:
     st.text("abcdefg", max_size=10),
 )
 def test_compute_distances_equals_the_definition(parents, rows):
-    above = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
-    found = measure(parents, rows)
+    over = {cui: set(parents.get(cui, [])) - {cui} for cui in "abcdefg"}
+    hierarchy = build_hierarchy(
+        Concept(cui, [cui], parents=above) for cui, above in parents.items()
+    )
+    labels = np.array([hash_text(row) for row in rows], dtype=np.int64)
+    found = compute_distances(hierarchy, labels)
     assert found.shape == (len(rows), len(rows))
     for (i, one), (j, other) in product(enumerate(rows), repeat=2):
         if one == other:
             expected = 0
-        elif above[one] & above[other]:
+        elif over[one] & over[other]:
             expected = 1
-        elif one in above[other] or other in above[one]:
+        elif one in over[other] or other in over[one]:
             expected = 2
         else:
             expected = 3
@@ -71,15 +67,11 @@ def write_tree(folder: Path, parents: dict[str, list[str]] = PARENTS) -> Path:
     return path
 
 
-def read_families(path: Path) -> list[list[list[str]]]:
-    lines = [line.split("\t") for line in path.read_text("utf8").splitlines()]
-    return [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
-
-
 def test_write_families_has_anchor_sibling_and_parent_or_child(tmp_path):
     concepts, path = write_tree(tmp_path), tmp_path / "families.tsv"
     counts = write_families(concepts, path)
-    families = read_families(path)
+    lines = [line.split("\t") for line in path.read_text("utf8").splitlines()]
+    families = [lines[first : first + FAMILY] for first in range(0, len(lines), FAMILY)]
     assert list(counts.values()) == [21, 18, 19]  # concepts, steps, families
     anchors = [family[0][0] for family in families]
     assert sorted(anchors) == sorted(set(PARENTS) - {"x", "y"})

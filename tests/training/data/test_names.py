@@ -1,6 +1,5 @@
 """Pairs of names, of translations, of mentions, and names held out."""
 
-import gzip
 import os
 import zipfile
 from functools import partial
@@ -93,12 +92,6 @@ def test_draw_synonym_is_unlike_all_other_names():
 write_translations = partial(write_translation_pairs, force=True, quiet=True)
 
 
-def write_file(path: Path, text: str) -> Path:
-    data = text.encode("utf8")
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
 @pytest.mark.parametrize("bad", ["alone", "a\t ", "na\xefve\tsinisilm\xe4inen"])
 def test_read_translations_names_or_counts_a_bad_line(bad, tmp_path):
     path = tmp_path / "words.tsv"  # the last one is not UTF-8
@@ -114,7 +107,8 @@ def test_read_translations_names_or_counts_a_bad_line(bad, tmp_path):
 @given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_write_translation_pairs_of_any_text(text, tmp_path):
-    path = write_file(tmp_path / "words.txt", text)
+    path = tmp_path / "words.txt"
+    path.write_bytes(text.encode())
     output = tmp_path / "pairs.tsv"
     try:
         report = write_translations([path], output, on_error="skip")

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import torch
-from confection import Config
 from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import load_encoder
@@ -29,7 +28,6 @@ from training.trainer.validation import read_validation, validate
 
 ROOT = Path(__file__).parents[3]
 LIMIT = 300  # seconds; only a run that hangs takes as long
-MakeConfig = Callable[..., Config]
 
 
 def make_command(pairs: Path, encoder: Path, settings: dict[str, Any]) -> list[str]:

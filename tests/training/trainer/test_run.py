@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -34,13 +33,6 @@ from training.trainer.settings import (
 )
 from training.trainer.validation import embed_texts
 
-MakeConfig = Callable[..., Config]
-
-
-def equal_weights(one: Path, other: Path) -> bool:
-    a, b = ((path / "model.safetensors").read_bytes() for path in (one, other))
-    return a == b
-
 
 def stopped() -> Event:
     stop = Event()
@@ -61,7 +53,7 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
     _, model = load_encoder(str(encoder))
     assert model.config.hidden_size == 32
     assert read_settings(encoder) == EncoderSettings("mean", 25, True)
-    card = read_card(encoder)
+    card = " ".join((encoder / "README.md").read_text("utf8").split())
     assert "| training.optimizer.learning_rate | `0.001` |" in card
     assert "in 60 steps with seed 0" in card
     assert "| pairs of names | 864 | 72 | 12 |" in card
@@ -90,11 +82,6 @@ def test_trained_encoder_is_read_by_sentence_transformers(train_small, tmp_path)
     ours = embed_texts(model.eval(), tokenizer, lower, pooling="mean", max_length=12)
     assert settings.max_length == 12
     assert np.allclose((theirs * ours.numpy()).sum(1), 1, atol=1e-5)
-
-
-def read_card(encoder: Path) -> str:
-    """Return the model card of an encoder in one line."""
-    return " ".join((encoder / "README.md").read_text("utf8").split())
 
 
 @pytest.mark.parametrize(
@@ -185,15 +172,12 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     config = {"training.checkpoint_every": 1}
     assert train_small(config, stop=stopped()) is None
     saved = (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes()
-    settings = json.loads(
-        (tmp_path / "encoder-checkpoint" / "state.json").read_text("utf8")
-    )
+    path = tmp_path / "encoder-checkpoint" / "state.json"
+    state = json.loads(path.read_text("utf8"))
     # the same run, but its next step has an infinite rate
     endless = {"training.optimizer.learning_rate": 1e300}
-    settings["settings"].update(endless)
-    (tmp_path / "encoder-checkpoint" / "state.json").write_text(
-        json.dumps(settings), "utf8"
-    )
+    state["settings"].update(endless)
+    path.write_text(json.dumps(state), "utf8")
     config = {"training.checkpoint_every": 1, **endless}
     with pytest.raises(SapbertError, match=r"E607.* after step 2, .*not finite"):
         train_small(config)

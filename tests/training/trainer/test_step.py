@@ -195,11 +195,6 @@ def as_source(dataset: PairDataset) -> Source:
     return Source("pairs", Path("pairs.tsv"), dataset)
 
 
-def gradient_of(model: torch.nn.Module) -> Tensor:
-    gradients = [each.grad for each in model.parameters() if each.grad is not None]
-    return torch.cat([each.flatten() for each in gradients])
-
-
 class Keep(torch.optim.SGD):
     """Changes no weights and keeps the gradient of its step."""
 
@@ -256,7 +251,8 @@ def undivided_step(
         vectors, *settings.training.miner(vectors.detach(), labels, hashes)
     )
     loss.backward()
-    return loss.item(), gradient_of(model)
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    return loss.item(), torch.cat([each.flatten() for each in gradients])
 
 
 DEFAULT_LOSS = "spacy-sapbert.MultiSimilarityLoss.v1"

@@ -1,13 +1,10 @@
 import json
 import string
-from collections.abc import Callable
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 import torch
-from confection import Config
 from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import load_encoder
@@ -16,8 +13,6 @@ from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer.settings import make_settings
 from training.trainer.validation import read_validation, sample_concepts, validate
-
-MakeConfig = Callable[..., Config]
 
 
 @pytest.fixture
@@ -78,16 +73,11 @@ def test_sample_concepts_are_those_of_gold_mentions_and_some_others():
     assert [*sample_concepts(concepts, golds, aliases, 10_000)] == concepts
 
 
-@pytest.fixture
-def cased_encoder(make_bert, tmp_path) -> Path:
-    """An encoder that has capitals."""
-    letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
-    return make_bert(tmp_path / "cased", letters, lowercase=False)
-
-
 def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
-    make_config, cased_encoder, tmp_path
+    make_config, make_bert, tmp_path
 ):
+    letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
+    cased_encoder = make_bert(tmp_path / "cased", letters, lowercase=False)
     write_concepts(
         tmp_path / "concepts.jsonl",
         [Concept("C1", ["Polish"]), Concept("C2", ["polish"])],
@@ -96,16 +86,13 @@ def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
     (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
     found = {}
     for lowercase in (False, True):
-        settings = make_settings(
-            make_config(
-                {
-                    "encoder.base": str(cased_encoder),
-                    "encoder.lowercase": lowercase,
-                    "validation.mentions": str(tmp_path / "mentions.txt"),
-                    "validation.concepts": str(tmp_path / "concepts.jsonl"),
-                }
-            )
-        )
+        more = {
+            "encoder.base": str(cased_encoder),
+            "encoder.lowercase": lowercase,
+            "validation.mentions": str(tmp_path / "mentions.txt"),
+            "validation.concepts": str(tmp_path / "concepts.jsonl"),
+        }
+        settings = make_settings(make_config(more))
         validation = read_validation(settings)
         assert validation is not None
         tokenizer, model = load_encoder(settings.encoder.base)
