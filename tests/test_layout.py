@@ -128,18 +128,6 @@ def test_imports_between_packages_have_no_cycle():
     TopologicalSorter(package_imports()).prepare()
 
 
-def test_installed_package_does_not_import_training():
-    for module, imported in read_imports().items():
-        if module.startswith("spacy_sapbert"):
-            assert not any(name.startswith("training") for name in imported), module
-
-
-def test_package_inits_are_empty_or_lazy():
-    inits = {path for path in read_files() if path.endswith("__init__.py")}
-    lazy = {"spacy_sapbert/__init__.py", "training/__init__.py"}
-    assert {path for path in inits - lazy if read_files()[path].strip()} == set()
-
-
 def test_files_that_are_no_modules_are_in_the_wheel():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
     patterns = data["tool"]["setuptools"]["package-data"]["spacy_sapbert"]

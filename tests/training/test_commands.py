@@ -15,14 +15,6 @@ from training.__main__ import COMMANDS, app
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_command_help_has_input_output_and_an_example(name):
-    shown = invoke(name, "--help", app=app, code=0)
-    text = " ".join(shown.output.split())
-    assert " ".join(COMMANDS[name].help.split()) in text
-    assert f"python -m training {name} " in text
-
-
 def test_list_of_commands_imports_neither_torch_nor_spacy(new_process):
     code = (
         "import sys\n"

@@ -114,26 +114,6 @@ def test_write_concepts_refuses_a_line_that_is_too_large(tmp_path, monkeypatch):
         write_concepts(tmp_path / "c.jsonl", [concept])
 
 
-@given(concept=CONCEPTS, data=st.data())
-def test_check_concept_returns_a_line_that_is_read(concept, data):
-    changes = st.sampled_from(["", " ", "\ud83d", "x"])
-    field = data.draw(st.sampled_from(["cui", "alias", "place", "none"]))
-    if field == "cui":
-        concept.cui = data.draw(changes)
-    elif field == "alias":
-        concept.aliases[-1] = data.draw(changes)
-    elif field == "place":
-        concept.sources["S"] = data.draw(st.lists(st.integers(-1, 4), max_size=3))
-    try:
-        line = check_concept(concept)
-    except SapbertError:
-        written = json.dumps(concept_to_json(concept))
-        with pytest.raises(SapbertError):
-            parse_concept(written, Path("x"), 1)
-        return
-    assert parse_concept(line.decode(), Path("x"), 1).cui == concept.cui
-
-
 @given(text=st.text() | st.text("a \t\n\u2028\x85\xa0\u3000\u200b"))
 def test_clean_name_is_as_if_words_were_split(text):
     assert clean_name(text) == " ".join(text.split())
@@ -221,32 +201,6 @@ def test_read_concepts_invalid_line_is_an_error_or_counted(tmp_path, line, expec
     (concept,), report = read(path, "jsonl", on_error="skip")
     assert concept.cui == "C0"
     assert sum(report.dropped.values()) == 1
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["cui", "name", "aliases", "codes", "types", "languages", "x"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(data=JSON)
-def test_parse_concept_any_json_gives_a_concept_or_a_sapbert_error(data):
-    try:
-        concept = parse_concept(json.dumps(data), Path("x"), 1)
-    except SapbertError:
-        return
-    assert concept.aliases
-    json.dumps(concept_to_json(concept))
 
 
 def test_source_that_marks_taught_names_is_an_error_in_a_vocabulary(tmp_path):
