@@ -82,6 +82,7 @@ cancer of the breast, colon and ovaries: cancer of the breast + cancer of the co
 benign and malignant tumors of the skin: benign tumors of the skin \
 + malignant tumors of the skin
 loss of memory and lack of sleep: loss of memory + lack of sleep
+loss of both and hearing: loss of both + loss of hearing
 fever and headache: fever + headache
 """
 

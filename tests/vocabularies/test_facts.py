@@ -75,3 +75,5 @@ def test_build_concepts_follows_replaced_ids_to_one_concept():
         "retired ids that lead to no concept": 23,  # d to h, h2 to h19
         "retired ids that lead to several concepts": 1,
     }
+    _, dropped = build(Fact("a", REPLACED_BY, "B"))
+    assert dropped == {"retired ids that lead to no concept": 1}
