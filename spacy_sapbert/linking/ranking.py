@@ -37,8 +37,7 @@ def sort_entries(
     )
     for score, same in groupby(ranked, key=lambda item: item[0]):
         group = [entry for _, row in same for entry in entries[row]]
-        if len(group) > 1:
-            group.sort(key=lambda e: (not e.preferred, e.cui, e.alias))
+        group.sort(key=lambda e: (not e.preferred, e.cui, e.alias))
         yield from (RankedEntry(score, entry, score) for entry in group)
 
 

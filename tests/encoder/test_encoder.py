@@ -85,9 +85,12 @@ def test_passes_have_all_names_and_little_padding(lengths, most):
             assert padded <= MOST_PADDED * sum(lengths[start:end])
 
 
-def test_passes_without_padding_have_one_length():
+def test_passes_by_hand():
     passes = [*split_passes([3, 3, 4, 5, 5, 5], 2, False)]
     assert passes == [(0, 2), (2, 3), (3, 5), (5, 6)]
+    # with 9 names the second had 9 · 5 tokens, of which 1.25 · 35 may be padded
+    lengths = [1] * 3 + [2] * 5 + [3] * 4 + [4] * 2 + [5] * 3
+    assert [*split_passes(lengths, 64, True)] == [(0, 8), (8, 16), (16, 17)]
 
 
 def test_encoder_bfloat16_is_close_to_float32(encoder, tiny_encoder):

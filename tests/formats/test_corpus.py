@@ -12,7 +12,13 @@ from bioc import biocjson, biocxml
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import pubtator
-from spacy_sapbert.formats.corpus import open_corpus, read_corpus
+from spacy_sapbert.formats.corpus import (
+    CHOSEN,
+    TERM,
+    detect_corpus,
+    open_corpus,
+    read_corpus,
+)
 from spacy_sapbert.formats.gold import GoldMention, choose_kb_id, split_ids
 from tests.formats.test_examples import FOLDER
 
@@ -52,6 +58,12 @@ def test_read_corpus_changes_prefixes(tmp_path):
     path.write_text("doc\tmention\tids\nd\tboth\tA|X:B+UMLS:C\n")
     (document,) = read_corpus(path, prefix="Y:", drop_prefix="UMLS:")
     assert document.mentions[0].parts == [["Y:A", "X:B"], ["Y:C"]]
+
+
+def test_detect_corpus_of_a_table_of_choices_without_other_columns(tmp_path):
+    path = tmp_path / "chosen.csv"
+    path.write_text(f"{TERM},{CHOSEN}\nfever,C1\n")
+    assert detect_corpus(path) == "mapped"
 
 
 def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):

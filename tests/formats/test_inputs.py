@@ -290,8 +290,8 @@ def test_documents_wrong_bytes_are_an_error(tmp_path, name):
         read(tmp_path / name)
     assert "one" not in str(caught.value)
     packed = tmp_path / f"{name}.gz"
-    packed.write_bytes(gzip.compress(b'{"text": "one"}\n' * 99)[:-12])
-    with pytest.raises(SapbertError, match="E150"):
+    packed.write_bytes(gzip.compress(b'{"text": "one"}\n')[:-4])
+    with pytest.raises(SapbertError, match="E150.*gz:2: "):
         read(packed)
 
 
@@ -309,6 +309,10 @@ def test_documents_too_long_a_text_is_an_error(tmp_path, size, packed):
 def test_documents_too_long_a_line_is_an_error(tmp_path):
     path = write_lines(tmp_path / "notes.jsonl", {"text": "x"}, {"text": "x" * 11})
     with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
+        read(path, longest=10)
+    path = tmp_path / "a.pubtator"
+    path.write_text(f"1|t|a\n1|a|\n\n2|t|{'x' * 11}\n2|a|\n")
+    with pytest.raises(SapbertError, match="a.pubtator:4: .*10 characters"):
         read(path, longest=10)
 
 

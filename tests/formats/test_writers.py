@@ -225,6 +225,7 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc):
     rows = write_omop([(2_148, omop_doc), (2**40, omop_doc)], first_id=2**31 - 4)
     assert [int(row["note_nlp_id"]) for row in rows] == [*range(2**31 - 4, 2**31)]
     assert rows[2]["note_id"] == str(2**40)
+    assert write_omop([(1 - 2**63, omop_doc)])[0]["note_id"] == str(1 - 2**63)
     with pytest.raises(SapbertError, match="E007.*--first-id"):
         write_omop([(1, omop_doc)], first_id=2**31 - 1)
 

@@ -1,5 +1,6 @@
 import gzip
 import os
+import shutil
 import stat
 import sys
 from functools import partial
@@ -11,7 +12,9 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import writing
 from spacy_sapbert.io.writing import (
+    check_outputs,
     check_replaceable,
+    name_refusal,
     remove_folder,
     write_atomically,
     write_folder_atomically,
@@ -200,6 +203,18 @@ def test_writing_replaces_a_link(tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_outputs_of_a_command_are_checked_before_it_starts(tmp_path):
+    path = tmp_path / "x"
+    check_outputs(path, None, tmp_path / "y" / "z", force=False)
+    for paths, message in (
+        ([path, tmp_path / "y" / ".." / "x"], "E003.*are one place"),
+        ([tmp_path / ("x" * 250)], "E004.*File name too long"),
+    ):
+        with pytest.raises(SapbertError, match=message):
+            check_outputs(*paths, force=True)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_writing_names_the_file_that_was_refused(tmp_path):
     """Not always the one to write: another may be read meanwhile."""
     for name in ("none", "x/none"):
@@ -208,6 +223,9 @@ def test_writing_names_the_file_that_was_refused(tmp_path):
             write_atomically(tmp_path / "y") as file,
         ):
             file.write((tmp_path / name).read_bytes())
+    # of a folder that is copied, the reason of the first file, or of the folder
+    for error in (shutil.Error([("a", "b", "No space")]), shutil.Error("No space")):
+        assert "No space" in str(name_refusal(error, tmp_path))
 
 
 @pytest.fixture

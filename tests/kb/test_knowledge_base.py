@@ -196,6 +196,8 @@ def test_link_without_a_cache_gives_the_same_links(sample_kb):
     for _ in range(2):
         assert [kb.link([m], **settings)[0] for m in MENTIONS] == fresh
     assert kb.searcher.results.values
+    kb.clear_cache()
+    assert not kb.searcher.results.values
 
 
 def test_link_result_may_be_changed_by_its_caller(sample_kb):

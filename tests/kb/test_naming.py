@@ -7,6 +7,8 @@ import pytest
 
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.naming import Named, choose_row
+from spacy_sapbert.kb.store import NameOfKey
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -21,6 +23,7 @@ CONCEPTS = [
     Concept("C8", ["Left to right shunt"]),
     Concept("C9", ["Ulcer", "Sore"]),
     Concept("C10", ["ulcers", "Sore"]),
+    Concept("C11", ["Asthma (disorder)"]),
 ]
 
 
@@ -47,6 +50,8 @@ def test_find_named_says_how_far_a_mention_is_written_so(kb):
     assert find_named(kb, "neoplasm, lung") == [("C1", "Lung Neoplasms", 2)]
     assert find_named(kb, "neoplasm lung") == [("C1", "Lung Neoplasms", 1)]
     assert find_named(kb, "nothing") == []
+    # A name with a tag is one without it too.
+    assert find_named(kb, "asthma") == [("C11", "Asthma (disorder)", 2)]
     # An abbreviation may have other signs, but no other letters.
     assert find_named(kb, "A T") == [("C4", "A-T", 2)]
     assert find_named(kb, "a-ts") == []
@@ -78,6 +83,23 @@ def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(kb
         ("C10", "id"),
         ("C9", "id"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "row"),
+    [
+        ([], None),
+        ([(None, 1, 3)], None),  # which the encoder cannot read
+        ([(4, 1, 2), (5, 2, 3)], 5),
+        ([(4, 1, 3), (4, 2, 3)], 4),  # one row of two concepts
+        ([(4, 1, 3), (5, 2, 3), (5, 1, 3)], 4),  # two rows of one concept
+        ([(4, 1, 3), (5, 2, 3)], None),
+    ],
+)
+def test_choose_row_by_hand(names, row):
+    """Of names with their rows, concepts, and how far a mention is written so."""
+    named = [Named(NameOfKey("x", r, c, 0), likeness) for r, c, likeness in names]
+    assert choose_row(named) == row
 
 
 def test_an_added_name_is_the_one_that_is_written_so(make_kb, tmp_path):

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.order import names as order_of_names
-from spacy_sapbert.kb.order.fit import Example, check_right, fit_weights
+from spacy_sapbert.kb.order.fit import (
+    Example,
+    check_right,
+    fit_probability,
+    fit_weights,
+)
 from spacy_sapbert.kb.order.names import (
     LEFT_OUT,
     NO_CONCEPT,
@@ -22,7 +28,7 @@ from spacy_sapbert.kb.order.names import (
     make_examples,
     make_mentions,
 )
-from spacy_sapbert.kb.order.noise import KINDS, mistype
+from spacy_sapbert.kb.order.noise import KINDS, join_words, mistype, type_wrong
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     EXCLUDED,
@@ -140,6 +146,25 @@ def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb):
 def test_noise_takes_any_text(text, seed):
     for disturb, _ in KINDS.values():
         assert disturb(text, random.Random(seed)) == disturb(text, random.Random(seed))
+
+
+def is_one_error(name: str, wrong: str) -> bool:
+    """Return whether a letter was dropped, added or changed, or two were swapped."""
+    start = len(commonprefix([name, wrong]))
+    end = min(
+        len(commonprefix([name[::-1], wrong[::-1]])),
+        *(len(t) - start for t in (name, wrong)),
+    )
+    left, right = (text[start : len(text) - end] for text in (name, wrong))
+    return max(len(left), len(right)) < 2 or (len(left) == 2 and left == right[::-1])
+
+
+def test_noise_by_hand():
+    for seed in range(100):
+        wrong = type_wrong("migraine", random.Random(seed))
+        assert is_one_error("migraine", wrong), wrong
+    split = {join_words("migraine", random.Random(seed)) for seed in range(100)}
+    assert split == {"mig raine", "mig-raine", "migr aine", "migr-aine"}
 
 
 def entry(row: int, cui: str, alias: str) -> Entry:
@@ -296,6 +321,24 @@ def test_an_excluded_candidate_comes_last_and_is_never_right():
     assert ranker.probability(alone, ranker.scores(alone)) == pytest.approx(expected)
     features[EXCLUDED] = np.ones(3)
     assert ranker.probability(features, ranker.scores(features)) == 0
+
+
+def test_fit_probability_does_not_learn_from_what_has_no_answer():
+    chance = np.random.default_rng(0)
+
+    def make(count: int, excluded: float) -> Example:
+        names = {*OF_FIRST, "characters", MISSPELLED, REAL}
+        features = {name: chance.random(count) for name in names}
+        return Example(0, {**features, EXCLUDED: np.full(count, excluded)})
+
+    ranker = Ranker()
+    answered = [make(3, 0.0) for _ in range(50)]
+    others = [make(3, 1.0) for _ in range(20)]
+    fitted = [
+        fit_probability(ranker, examples, [e.features["cosine"] for e in examples])
+        for examples in (answered, [*others, *answered])
+    ]
+    assert fitted[0].chance == fitted[1].chance != {}
 
 
 def test_fit_weights_equals_scikit_learn():

@@ -48,6 +48,8 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     wheel = package_kb(folder, tmp_path, name="local", version="1.0")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
+        rows = archive.read("sapbert_kb_local-1.0.dist-info/RECORD").decode().split()
+        assert sorted(row.split(",")[0] for row in rows) == sorted(archive.namelist())
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
     save_copy(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):

@@ -7,9 +7,11 @@ import random
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, Span
@@ -30,8 +32,8 @@ from spacy_sapbert.kb.folder.versions import (
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import resolve_documents
-from spacy_sapbert.kb.teaching.examples import make_examples
-from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.kb.teaching.examples import TaughtExample, make_examples
+from spacy_sapbert.kb.teaching.teach import leave_out_right, teach_documents
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -470,6 +472,22 @@ def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tm
     assert covered["feverish hotness"] < 0.5
     assert 0 < covered["acute fever gehts"] < 0.6
     assert 0 < covered["pain of the brow"] < 0.6
+
+
+def test_leave_out_right_leaves_a_mention_without_its_concept():
+    features = {"cosine": np.array([0.9, 0.8, 0.7])}
+    example = TaughtExample(
+        *(1, features, "x", 0, ["A", "B", "C"], "A"),
+        plain=False,
+        named=False,
+        seen=False,
+        nil=False,
+    )
+    left, scores = leave_out_right(example, np.array([3.0, 2.0, 1.0]))
+    assert (left.right, left.features["cosine"].tolist()) == (None, [0.9, 0.7])
+    assert scores.tolist() == [3.0, 1.0]
+    assert leave_out_right(left, scores) is None
+    assert leave_out_right(replace(example, right=0), np.ones(1)) is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Whether an id is the right one for a text: ids, names, vetoes, labels, contexts."""
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 
@@ -8,7 +9,12 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
-from spacy_sapbert.kb.verification.chances import is_spelled
+from spacy_sapbert.kb.verification.chances import (
+    TABLE,
+    compute_chances,
+    is_short,
+    is_spelled,
+)
 from spacy_sapbert.kb.verification.verify import VERDICTS
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
@@ -142,6 +148,16 @@ def test_what_excludes_a_concept_is_never_right(opposed, kind):
 )
 def test_an_abbreviation_is_spelled_by_the_words_of_a_name(text, name, spelled):
     assert is_spelled(text, name) is spelled
+    assert [*filter(is_short, ("mRNA", "SAIDS", "fever"))] == ["mRNA", "SAIDS"]
+
+
+def test_chances_are_those_of_the_model_for_named_texts():
+    names = TABLE["right"]["weights"].keys() | TABLE["right_named"]["weights"].keys()
+    values = dict.fromkeys({*names, *TABLE["related"]["weights"]}, 0.0)
+    for named, model in ((True, "right_named"), (False, "right")):
+        expected = 1 / (1 + math.exp(-TABLE[model]["intercept"]))
+        right = compute_chances(values, named=named).right
+        assert right == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_verdict_does_not_depend_on_the_batch(many):

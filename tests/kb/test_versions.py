@@ -250,6 +250,7 @@ def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(own_kb):
     assert "Removed v2 from" in invoke("kb", "gc", own_kb, code=0).output
     # v1 has the built files
     assert list_versions(own_kb) == ["v1", "v3", "v4", "v5"]
+    assert not [*own_kb.glob(".version*")]
     assert load_kb(own_kb).link(["ward 2"])[0].cui == "Award 2"
     go_back(own_kb, "v5")
     assert load_kb(own_kb).link(["ward 3"])[0].cui == "Award 3"

@@ -22,6 +22,7 @@ from spacy_sapbert.linking.text import (
     name_keys,
     read_mention,
     rules_of,
+    singular_abbreviation,
     split_pieces,
 )
 
@@ -230,6 +231,8 @@ def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
     assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
+    # A plural has two characters or more before its "s".
+    assert [*map(singular_abbreviation, ("MIs", "Ms"))] == ["MI", "Ms"]
 
 
 @pytest.mark.parametrize(
@@ -287,6 +290,7 @@ def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
         # other ways to write a name
         (["Guillain-Barré syndrome"], "Guillain\u2013Barre syndrome", None),
         (["hypertension"], "hyper\u00adtension", None),
+        (["sacroiliitis"], "sacro-iliitis", None),
         (["type 8 collagen"], "type VIII collagen", None),
     ],
 )

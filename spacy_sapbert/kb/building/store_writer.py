@@ -27,9 +27,9 @@ class StoreWriter:
     """
 
     connection: sqlite3.Connection
-    next_concept: int = 0
-    first_row: int = 0
-    first_origin: int = 0
+    next_concept: int
+    first_row: int
+    first_origin: int
     origins: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = field(
         default_factory=dict
     )
