@@ -487,7 +487,9 @@ def test_leave_out_right_leaves_a_mention_without_its_concept():
     assert (left.right, left.features["cosine"].tolist()) == (None, [0.9, 0.7])
     assert scores.tolist() == [3.0, 1.0]
     assert leave_out_right(left, scores) is None
-    assert leave_out_right(replace(example, right=0), np.ones(1)) is None
+    example = replace(example, right=0, features={})
+    assert leave_out_right(example, np.ones(1)) is None
+    assert leave_out_right(example, np.ones(2)) is not None
 
 
 @pytest.mark.parametrize(
