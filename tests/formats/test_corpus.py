@@ -47,9 +47,6 @@ def test_split_ids_parses_alternatives_and_composites(ids, parts):
     assert split_ids(ids) == parts
     chosen = parts[0][0] if len(parts) == 1 else "" if parts else "NIL"
     assert choose_kb_id(GoldMention(0, 1, "", "x", parts, 1)) == chosen
-
-
-def test_split_ids_can_parse_bars_as_composites():
     assert split_ids("A|B+C", bars_join_parts=True) == [["A"], ["B"], ["C"]]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from spacy.tokens import DocBin, Span
 
@@ -55,9 +56,10 @@ ASPIRIN = {
     "types": ["T109"],
     "codes": {"MSH": ["D001241", "\u2028"], "OMOP": ["1112807", "5"]},
     "tie": "id",
-    "probability": 0.75,
+    "probability": np.float32(0.75),
 }
 OTHER = {**ASPIRIN, "cui": "C2", "name": "=1+1", "score": float("nan"), "codes": {}}
+OTHER["probability"] = None
 
 
 def read_case(name: str, case: dict[str, Any]) -> list[dict[str, Any]]:
@@ -160,6 +162,7 @@ def make_docs(name: str) -> list[LinkedDoc]:
     doc = NLP('💊 Took\r\n"aspirin" & <more>\ntoday')
     doc.ents = [Span(doc, 4, 5, label="DRUG NAME"), Span(doc, 0, 1, label="A\u00a0B")]
     doc.ents[1]._.cui, doc.ents[1]._.candidates = "C0004057", [ASPIRIN, OTHER]
+    doc.ents[0]._.candidates = [{**OTHER, "score": np.float32("inf")}]
     doc.ents[0]._.link_note = "below_threshold"
     ids = (7, -8) if name == "omop" else ("ward/n<1>.txt", 2)
     docs = [*describe_docs(zip(ids, (doc, NLP("nothing")), strict=True))]

@@ -13,12 +13,6 @@ from spacy_sapbert.io import reading
 from spacy_sapbert.io.excel import read_workbook
 
 SHEET = "xl/worksheets/sheet1.xml"
-OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
-CONTENT = f"""<?xml version="1.0" encoding="UTF-8"?>
-<office:document-content xmlns:office="{OFFICE}:office:1.0"
-  xmlns:table="{OFFICE}:table:1.0" xmlns:text="{OFFICE}:text:1.0">
-<office:body><office:spreadsheet><table:table table:name="codes">ROWS</table:table>
-</office:spreadsheet></office:body></office:document-content>"""
 
 
 READ = """
@@ -41,21 +35,6 @@ def write_book(path: Path, *rows: list[Any]) -> Path:
     for row in rows:
         book.active.append(row)
     book.save(path)
-    return path
-
-
-def write_ods(path: Path, rows: str) -> Path:
-    """Write a spreadsheet of OpenDocument with rows as XML."""
-    kind = "application/vnd.oasis.opendocument.spreadsheet"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("mimetype", kind)
-        entry = "<manifest:file-entry manifest:full-path='/' "
-        file.writestr(
-            "META-INF/manifest.xml",
-            f"<manifest:manifest xmlns:manifest='{OFFICE}:manifest:1.0'>{entry}"
-            f"manifest:media-type='{kind}'/></manifest:manifest>",
-        )
-        file.writestr("content.xml", CONTENT.replace("ROWS", rows))
     return path
 
 
@@ -96,21 +75,6 @@ def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(tmp_path)
         (4, ["", "", "a\nb", "73211009"]),
     ]
     assert notes == ["Other sheets are not read: 'notes'."]
-
-
-def test_read_workbook_of_opendocument(tmp_path):
-    text = "<table:table-cell office:value-type='string'><text:p>{}</text:p>{}"
-    path = write_ods(
-        tmp_path / "codes.ods",
-        "<table:table-row table:number-rows-repeated='2'><table:table-cell/>"
-        "</table:table-row><table:table-row>"
-        f"{text.format('0012', '</table:table-cell>')}"
-        "<table:table-cell office:value-type='float' office:value='250'>"
-        "<text:p>250.00</text:p></table:table-cell>"
-        "<table:table-cell office:value-type='date' office:date-value='2026-01-31'>"
-        "<text:p>31.1.</text:p></table:table-cell></table:table-row>",
-    )
-    assert list(read_workbook(path)) == [(3, ["0012", "250", "2026-01-31"])]
 
 
 def test_read_workbook_of_excel_97(tmp_path):

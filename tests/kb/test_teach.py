@@ -4,8 +4,6 @@ import csv
 import json
 import pickle
 import random
-import re
-import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +38,6 @@ from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.commands import invoke
 
-ROOT = Path(__file__).parents[2]
 KINDS = ["alda", "boru", "cemi", "doke"]
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
 
@@ -436,20 +433,6 @@ def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
     ):
         result = invoke(*arguments, code=1)
         assert "E364" in result.output
-
-
-def test_teaching_page_commands_run_on_the_sample(demo_folder, monkeypatch):
-    monkeypatch.chdir(demo_folder)
-    page = (ROOT / "docs" / "teaching.md").read_text("utf8")
-    (block,) = re.findall(r"^```bash\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    shutil.copytree(ROOT / "assets" / "sample", demo_folder / "assets" / "sample")
-    outputs = []
-    for line in block.splitlines():
-        result = invoke(*shlex.split(line)[2:], code=0)
-        outputs.append(result.output)
-    assert "Right first answers" in outputs[0]
-    assert "corrections.csv: 50 documents, 216 mentions" in outputs[1]
-    assert "Diuretics" in outputs[2]
 
 
 def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tmp_path):
