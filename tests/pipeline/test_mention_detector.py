@@ -320,6 +320,8 @@ def test_detector_saved_pipeline_has_one_kb_and_can_be_moved(
     assert links(moved("heart attack and fever")) == expected
     folder = tmp_path / "two" / "sapbert_linker" / "kb"
     assert moved.get_pipe("sapbert_mentions").kb.folder == folder
+    alone = spacy.load(tmp_path / "two", exclude=["sapbert_linker"])
+    assert texts(alone("heart attack and fever")) == ["heart attack", "fever"]
 
 
 def test_detector_finds_names_of_the_version_that_is_used(own_kb):
