@@ -192,3 +192,5 @@ def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):
         load_pipeline(str(tmp_path / "kb"))
     with pytest.raises(SapbertError, match="E507"):
         load_pipeline(str(tmp_path))
+    with pytest.raises(SapbertError, match="E331.*--lang"):
+        load_pipeline(str(tmp_path), lang="en")

@@ -43,10 +43,15 @@ def settings(tiny_encoder) -> list[str]:
     return ["--encoder.base", str(tiny_encoder)]
 
 
-def test_check_passes_if_every_step_can_run(invoke, settings, tmp_path, monkeypatch):
+def test_check_passes_if_every_step_can_run(
+    invoke, settings, concepts_file, annotated_file, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
+    settings += ["--validation.mentions", str(annotated_file)]
+    settings += ["--validation.concepts", str(concepts_file)]
     shown = invoke("check", SAMPLE, "--name", "sample", *settings)
     assert "Every step can run" in shown.output
+    assert "Validation embeds about 24 names every" in " ".join(shown.output.split())
     assert not any(tmp_path.iterdir())
 
 

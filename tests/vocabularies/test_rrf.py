@@ -73,6 +73,7 @@ def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(
 ):
     write_conso(tmp_path, atom(HEART, "a"), atom(HEART, "b", **values))
     assert "MRSTY.RRF" in fail(tmp_path, types=("T047",))
+    assert fail(tmp_path, cui_pattern="(").startswith("[E331]")
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
     error = fail(tmp_path, **options)
     assert error.startswith("[E105]")

@@ -41,6 +41,8 @@ def write_book(folder: Path, *rows: list[Any]) -> Path:
         ("concept_id,prefLabel,altLabel", {"id": 0, "name": 1, "synonyms": 2}),
         ("id,label,description", {"id": 0, "name": 1, "definition": 2}),
         ("name,synonym1,synonym 2,code", {"name": 0, "synonyms": 1, "id": 3}),
+        ("id,description", {"id": 0, "name": 1}),
+        ("ICD10,name", {"id": 0, "name": 1}),
     ],
 )
 def test_read_table_guesses_common_headers(header, expected, tmp_path):
@@ -60,6 +62,8 @@ def test_read_table_guesses_common_headers(header, expected, tmp_path):
         ("a,b,b", "id=a,name=b", "E410"),
         ("a,b", "id=a,colour=b", "E331"),
         ("a,b", "", "E331"),
+        ("a,b", '"id', "E331"),
+        ("a,b", "id=a,id=b", "E331"),
     ],
 )
 def test_read_table_wrong_columns_are_an_error(header, columns, code, tmp_path):
