@@ -65,6 +65,7 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         ("kb related KB C0000004 gone", "E336"),
         ("kb dump KB -o out.xml", "E110"),
         ("map KB table.csv -o out.csv --column nope", "E410.*'nope'"),
+        ("map KB none.csv -o out.csv --column note --types T999", "E332"),
         ("map KB table.csv -o out.csv --column note --encoding klingon", "E331"),
         ("map KB table.csv -o out.json --column note", "E110"),
         # 1 means that cases failed

@@ -30,6 +30,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
         code=0,
     )
     assert "made up 1.0" in result.output
+    assert "slower search" not in result.output
     manifest = load_kb(kb).manifest
     assert manifest.index.settings["M"] == 8
     assert manifest.index.settings["ef_construction"] == 200
@@ -192,10 +193,14 @@ def test_explain_prints_the_link_and_suggestions(sample_kb):
     assert "1.0000   C0000004" in right.stdout
     assert lines["expected"] == "C0000004: It is the linked concept."
     assert "1. " not in right.stdout
+    assert "does not read all" not in right.stdout
+    words = (sample_kb, "heart attack", "--expected", "C9999999")
+    now = facts(run_explain(*words, code=0).stdout)["now"]
+    assert now == "C0000001; C9999999 was retired"
     wrong = run_explain(sample_kb, "MI", "--expected", "C0000002", code=3)
     lines = facts(wrong.stdout)
     assert lines["expected"] == f"C0000002: {CAUSES['tie'].meaning}"
-    assert lines["cause"] == "tie"
+    assert (lines["cause"], lines["name"]) == ("tie", "Mitral insufficiency (T047)")
     assert f"kb remove {sample_kb} C0000001 --alias MI" in wrong.stdout
 
 

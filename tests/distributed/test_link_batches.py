@@ -3,6 +3,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
@@ -99,6 +100,7 @@ def test_link_batches_a_document_that_is_too_long_is_a_row(expected):
     assert {row["error"] for row in linked} == {None}
     assert last["id"] == "119"
     assert last["error"].startswith("[E374] Expected a document of at most 1,000")
+    assert "it has 1,900 characters" in last["error"]
     assert last["kb_digest"] == linked[0]["kb_digest"]
     null = {name for name, value in last.items() if value is None}
     run = {"id", "error", "kb_digest", "package_version"}
@@ -131,6 +133,13 @@ def test_link_batches_text_of_other_bytes_is_a_row(sample_kb):
     assert found[0] == ("a", "C0000004", None)
     assert found[1][:2] == ("b", None)
     assert found[1][2].startswith("[E374]")
+    assert "it has other bytes" in found[1][2]
+
+
+def test_documents_of_similar_length_are_linked_together(monkeypatch):
+    monkeypatch.setattr(link_batches, "CHARS_TOGETHER", 7)
+    chunks = link_batches.plan_chunks(np.array([4, 0, 1, 9, 8, 2, 3]), most=2)
+    assert [chunk.tolist() for chunk in chunks] == [[2, 5], [6, 0], [4], [3]]
 
 
 def test_link_batches_without_text_nothing_is_opened():

@@ -120,6 +120,7 @@ def test_randomisation_test_equals_all_signs():
     assert randomisation_test(differences) == pytest.approx(exact)
     assert randomisation_test(-differences) == pytest.approx(exact)
     assert randomisation_test(np.zeros(3)) == 1
+    assert randomisation_test(np.ones(2)) == 0.5
 
 
 def test_bootstrap_interval_equals_sampled_means():

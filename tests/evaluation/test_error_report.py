@@ -86,6 +86,8 @@ def test_find_errors_under_a_learned_order(
         (c["cui"], c["name"], c["alias"], c["score"]) for c in linked.candidates
     ]
     assert shown[0][:2] == ("C0000004", "Fever")
+    (tied,) = kb_ranker(kb, {}, k=2)(["MI"])
+    assert tied[0].score == tied[1].score
     rows = [entry.row for entry in kb.store.entries_of("C0000004")]
     kb.parts.index = IncompleteIndex(kb.index, kb.rows, rows)  # type: ignore
     (first, *_) = kb.store.entries_of("C0000001")

@@ -75,7 +75,9 @@ def test_run_cases_returns_what_was_found_instead(sample_kb):
 )
 @pytest.mark.parametrize("key", [None, "sc"])
 def test_make_doc_has_the_mention_as_the_entity(text, mention, key):
-    doc = make_doc(spacy.blank("en"), make_case(text, mention, "C1"), spans_key=key)
+    nlp = spacy.blank("en")
+    nlp.max_length = len(text)
+    doc = make_doc(nlp, make_case(text, mention, "C1"), spans_key=key)
     (span,) = doc.ents if key is None else doc.spans[key]
     assert doc.text == text
     assert (span.text, span.start_char) == (mention, text.index(mention))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.link import Linked
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.lookup import Found, Query, describe, map_queries, quality
@@ -59,6 +60,14 @@ def test_map_queries_finds_names_in_any_way_to_write_them(kb, term, cui):
 def test_map_queries_other_words_are_not_exact(kb, term):
     (found,) = look_up(kb, term)
     assert found.status != "exact"
+
+
+def test_map_queries_in_languages_of_a_term_or_of_all(kb):
+    filter = Filter(languages=["SPA"])
+    for language, status in ((("ENG",), "review"), ((), "exact")):
+        query = Query("Dolor", languages=language)
+        (found,) = map_queries(kb, [query], LinkOptions(filter=filter))
+        assert found.status == status
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,8 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     assert (first["name"], first["update"]) == ("Heart attack", "moved")
     assert (first["codes"], first["candidates"][0]["cui"]) == ({"OMOP": ["11"]}, "C11")
     assert (wheezing["name"], wheezing["candidates"][0]["cui"]) == ("Wheezing", "C7")
+    update_file(releases.old, releases.new, written["omop"], tmp_path / "moved.csv")
+    assert read_dicts(tmp_path / "moved.csv")[0]["note_nlp_concept_id"] == "11"
 
 
 def test_what_is_no_concept_any_more_has_no_id(releases, tmp_path):

@@ -42,7 +42,9 @@ def make_archive(members: dict[str, bytes]) -> bytes:
 
 
 def brat_archive() -> bytes:
-    return make_archive({"deep/b.txt": b"Has fever.", "deep/b.ann": ANN.encode()})
+    hidden = {"deep/": b"", "deep/.b.txt": b"Hidden."}
+    files = {"deep/b.txt": b"Has fever.", "deep/b.ann": ANN.encode()}
+    return make_archive(hidden | files)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,8 @@ def test_more_documents_than_are_kept_are_none(tmp_path):
     store.close()
 
 
-UNKNOWN = PUBTATOR.replace("C0000004", "C9000001")  # not of the small vocabulary
+# The first one is not of the small vocabulary, the second one was retired in it.
+UNKNOWN = PUBTATOR.replace("C0000004", "C9000001").replace("C0000005", "C9999999")
 
 
 def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
@@ -237,7 +240,8 @@ def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
         "unsure",
     )
     assert [one["cui"] for one in fever["candidates"]][:2] == ["C9000001", "C0000004"]
-    assert aspirin["known"]
+    assert (aspirin["known"], aspirin["cui"]) == (True, "C0000001")
+    assert aspirin["candidates"][0]["name"] == "Myocardial infarction"
     place = {"document": id, "start": 0, "end": 5, "label": ""}
     decide(client, "Ada", [place], "C9000001")
     (line,) = client.get("/reviews/export", {"reviewer": "agreed"}).body.splitlines()
@@ -262,6 +266,8 @@ def test_a_mark_without_a_choice_is_kept_and_open(open_local, sample_kb, store):
     decide(client, "Ada", [place], "OPEN")
     assert find_mentions(client, id, "Ada") == ["Funny turn"]
     assert find_mentions(client, id, "Ben") == []
+    decided = client.get("/reviews/places", {"text": "Funny turn"}).json()
+    assert decided["total"] == 0
     queue = client.get("/reviews/queue", {"reviewer": "Ada"}).json()
     (group,) = queue["first"]
     assert (queue["mentions"], group["mention"]["text"]) == (1, "Funny turn")

@@ -131,7 +131,7 @@ def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"treshold": 0.5}, "only fields of the schema"),
+        ({SECRET: 0.5}, "only fields of the schema"),
         ({"k": 2000}, "body.k to be less than or equal to 1000"),
         ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
         ({"allow": [SECRET]}, "`filter.allow` to have ids"),

@@ -110,6 +110,9 @@ def test_agreement_is_that_of_mentions_of_both(reviewed):
     lines = reviewed.get("/reviews/export").body.decode().splitlines()
     ids = [json.loads(line)["id"].partition("-")[2] for line in lines]
     assert ids == pair["reviewers"] == ["Ada", "Ben"]
+    exported = [(one["name"], one["note"]) for one in json.loads(lines[0])["entities"]]
+    names = "Fever", "Myocardial infarction"
+    assert exported == [(names[0], None), (None, "reviewed"), (names[1], None)]
     assert reviewed.get("/reviews/export?format=docx").code == "E457"
 
 
@@ -307,6 +310,8 @@ def test_two_spans_of_one_mention_are_a_difference_and_settled_by_one_key(store,
     say(store, note, ("Lead", WIDE, MITRAL), settles=True)  # a third answer
     assert find_agreed(store) == {TWO: NO_MENTION, WIDE: MITRAL}
     assert count_open(store, kb) == 0
+    choices = [one.choices for one in find_differences(store, kb).places]
+    assert not [one for one in choices if "Lead" in one]
     check_everywhere(store, kb, [("heart failure", MITRAL)])
     say(store, note, ("Lead", WIDE, None), settles=True)  # undo
     assert count_open(store, kb) == 2

@@ -10,7 +10,7 @@ import pytest
 from spacy_sapbert import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.serve.reviews import taught
-from spacy_sapbert.serve.reviews.store import ReviewStore
+from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
 
 from .conftest import (
@@ -280,8 +280,12 @@ def test_what_a_killed_teaching_left_is_removed(open_local, own_kb, tmp_path):
     for name in ("3", ".7.abcd.tmp"):  # not described yet, not whole
         (folder / name).mkdir(parents=True)
         (folder / name / "taught.jsonl").write_text("a text")
-    open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+    store = ReviewStore(tmp_path / "reviews.db")
+    (id,) = store.add_documents([NewNote("n", "Fever.")]).documents
+    store.set_links(id, [{"alias": "a text"}], "a version that is gone")
+    open_local(own_kb, store)
     assert [*folder.iterdir()] == []
+    assert store.query("SELECT kb FROM documents") == [(None,)]
 
 
 def test_teaching_needs_reviews_and_one_process(open_local, local, sample_kb, store):
