@@ -20,13 +20,14 @@ from tests.commands import invoke
 SENTINEL = "SENTINELTEXT"
 
 
-def arguments(lines, kb, output, *more):
-    options = ("--output", output, "--shard-size", 2, "--batch-size", 1)
-    return [str(part) for part in ("link", kb, lines, *options, *more)]
+def run(*parts, code=None):
+    """Run `link` in parts of two documents."""
+    return invoke(*list_words(*parts, "--shard-size", 2), code=code)
 
 
-def run(*parts, stdin=None, code=None):
-    return invoke(*arguments(*parts), input=stdin, code=code)
+def list_words(inputs, kb, output, *more):
+    options = ("--output", output, "--batch-size", 1, "--mentions", "names")
+    return ["link", kb, inputs, *options, *more]
 
 
 def contents(folder: Path):
@@ -165,34 +166,26 @@ def make_component(tmp_path):
     """Save a pipeline with one component of the script."""
 
     def make(component):
-        folder = tmp_path / component
-        folder.mkdir()
         # Only its config says so: the component is not known here.
         nlp = spacy.blank("en")
-        nlp.to_disk(folder)
-        config = nlp.config.to_str().replace(
+        nlp.to_disk(tmp_path / component)
+        path = tmp_path / component / "config.cfg"
+        config = path.read_text().replace(
             "pipeline = []", f'pipeline = ["{component}"]'
         )
         config += f'\n[components.{component}]\nfactory = "{component}"\n'
-        (folder / "config.cfg").write_text(config)
-        return folder
+        path.write_text(config)
+        return tmp_path / component
 
     return make
-
-
-def list_words(inputs, kb, output, *more):
-    options = ("--output", output, "--batch-size", 1, "--mentions", "names")
-    return [str(part) for part in ("link", kb, inputs, *options, *more)]
 
 
 def link(*parts, code=0):
     return invoke(*list_words(*parts), code=code)
 
 
-def run_script(new_process, script, *parts, timeout=300):
-    return new_process.run(
-        [sys.executable, str(script), *list_words(*parts)], timeout=timeout
-    )
+def run_script(new_process, script, *parts):
+    return new_process.python(script, *list_words(*parts))
 
 
 def test_link_processes_write_the_same_bytes(lines, exported_kb, tmp_path, new_process):

@@ -13,7 +13,6 @@ from spacy_sapbert.evaluation import regression_cases
 from spacy_sapbert.evaluation.regression import make_doc, read_context, run_cases
 from spacy_sapbert.evaluation.regression_cases import Case, CaseFields, read_cases
 from spacy_sapbert.pipeline.running import complete_pipeline
-from tests.pipelines import make_nlp
 
 PATH = Path("cases.yaml")
 
@@ -31,13 +30,27 @@ def make_case(text, mention, *expected, label=None, line=1):
     return Case(PATH, line, text, text.index(mention), mention, expected, label, None)
 
 
-def make_linker(kb, **config):
-    nlp = make_nlp(kb, **config)
-    return nlp, complete_pipeline(nlp, detection=False)
+@pytest.fixture
+def pipeline(sample_kb):
+    """Makes a pipeline of components and a linker."""
+
+    def make(*components):
+        nlp = spacy.blank("en")
+        for name in components:
+            pipe = nlp.add_pipe(name)
+            if name == "entity_ruler":
+                texts = ("fever", "MI", "no fever")
+                pipe.add_patterns(
+                    [{"label": "SIGN", "pattern": text} for text in texts]
+                )
+        nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+        return nlp, complete_pipeline(nlp, detection=False)
+
+    return make
 
 
-def test_run_cases_returns_what_was_found_instead(sample_kb):
-    nlp, linker = make_linker(sample_kb)
+def test_run_cases_returns_what_was_found_instead(pipeline):
+    nlp, linker = pipeline()
     cases = [
         make_case("no fever", "fever", "C0000004", line=1),
         make_case("pyrexia", "pyrexia", "C0000001", line=2),
@@ -82,34 +95,18 @@ def test_make_doc_has_the_mention_as_the_entity(text, mention, key):
     assert doc.text == text
     assert (span.text, span.start_char) == (mention, text.index(mention))
     assert span.label_ == "CONCEPT"
+    nlp.max_length -= 1
+    with pytest.raises(SapbertError, match="cases.yaml"):
+        make_doc(nlp, make_case(text, mention, "C1"), spans_key=key)
 
 
-def test_run_cases_runs_the_pipeline_on_the_context(sample_kb):
-    nlp, linker = make_linker(sample_kb)
-    nlp.add_pipe("test_record_entities", before="sapbert_linker")
-    nlp.add_pipe("entity_ruler", first=True).add_patterns(
-        [{"label": "OTHER", "pattern": "no"}]
-    )
+def test_run_cases_runs_the_pipeline_on_the_context(pipeline):
+    nlp, linker = pipeline("entity_ruler", "test_record_entities")
     SEEN.clear()
-    case = make_case("no fever", "fever", "C0000004", label="SIGN")
+    case = make_case("no fever", "fever", "C0000004", label="OTHER")
     (outcome,) = run_cases(nlp, linker, [case])
     assert outcome.passed
-    assert SEEN == [("no fever", [("fever", "SIGN")])]
-
-
-@pytest.fixture
-def pipeline(sample_kb):
-    def make(*components, **config):
-        nlp = spacy.blank("en")
-        for name in components:
-            nlp.add_pipe(name)
-        if "entity_ruler" in components:
-            ruler, texts = nlp.get_pipe("entity_ruler"), ("fever", "MI", "no fever")
-            ruler.add_patterns([{"label": "SIGN", "pattern": text} for text in texts])
-        config = {"kb": str(sample_kb), **config}
-        return nlp, nlp.add_pipe("sapbert_linker", config=config)
-
-    return make
+    assert SEEN == [("no fever", [("fever", "OTHER")])]
 
 
 def test_read_context_uses_long_forms_of_components_only(pipeline):
@@ -229,6 +226,8 @@ def test_read_cases_runs_no_code(read):
 def test_read_cases_refuses_other_bytes_and_missing_files(read, tmp_path):
     with pytest.raises(SapbertError, match="E009.*cases.yaml:2"):
         read(b"- mention: x\n  note: \xff\n")
+    with pytest.raises(SapbertError, match="E106"):
+        read("# no case\n")
     with pytest.raises(SapbertError, match="E001"):
         list(read_cases(tmp_path / "none.yaml"))
 

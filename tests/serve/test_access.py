@@ -128,12 +128,12 @@ def test_a_name_is_bound_to_its_token(guarded):
 
 def test_tokens_are_read_with_roles_and_names(tmp_path):
     path = tmp_path / "tokens"
-    path.write_text(
+    roles = (
         f"# roles\nreader {READER}\n\nReviewer {ANNA}  Anna   Huber\nadmin {ADMIN}\n"
     )
-    assert read_tokens(path) == (TOKENS[0], TOKENS[1], TOKENS[3])
-    path.write_text(f"{ADMIN}\n")  # one alone
-    assert read_tokens(path) == (TOKENS[3],)
+    for text, tokens in ((roles, (0, 1, 3)), (f"{ADMIN}\n", (3,))):
+        path.write_text(text)
+        assert read_tokens(path) == tuple(TOKENS[number] for number in tokens)
 
 
 @pytest.mark.parametrize(

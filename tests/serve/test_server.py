@@ -37,21 +37,16 @@ from .conftest import (
 
 
 @pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        *(("127.0.0.1", True), ("::1", True), ("localhost", True)),
-        *(("0.0.0.0", False), ("::", False), ("terms.example", False)),
-    ],
+    ("local", "other"),
+    [("127.0.0.1", "0.0.0.0"), ("::1", "::"), ("localhost", "terms.example")],
 )
-def test_an_address_that_others_reach_needs_a_token(host, local):
-    assert is_local(host) is local
-    check_remote(host, tokens=[Access("t", Role.READER)], allow_remote=False)
-    check_remote(host, tokens=(), allow_remote=True)
-    if local:
-        check_remote(host, tokens=(), allow_remote=False)
-    else:
-        with pytest.raises(SapbertError, match="E450"):
-            check_remote(host, tokens=(), allow_remote=False)
+def test_an_address_that_others_reach_needs_a_token(local, other):
+    assert (is_local(local), is_local(other)) == (True, False)
+    check_remote(local, tokens=(), allow_remote=False)
+    check_remote(other, tokens=[Access("t", Role.READER)], allow_remote=False)
+    check_remote(other, tokens=(), allow_remote=True)
+    with pytest.raises(SapbertError, match="E450"):
+        check_remote(other, tokens=(), allow_remote=False)
 
 
 def test_wrong_options_are_errors_before_anything_is_loaded(tmp_path):
