@@ -7,20 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
-
-
-def test_knowledge_base_has_counts_and_settings(sample_kb):
-    manifest = load_kb(sample_kb).manifest
-    # FEVER and Fever are one row, both MI are one row, and 頭痛 cannot be read.
-    counts = {"concepts": 8, "aliases": 24, "rows": 21, "unreadable": 1}
-    assert manifest.counts.model_dump() == counts
-    assert manifest.encoder.pooling == "mean"
-    assert ("Concepts", "8") in describe_manifest(manifest)
 
 
 def test_link_finds_every_name_of_the_kb(sample_kb, few_concepts, encoded):
