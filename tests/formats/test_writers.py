@@ -176,11 +176,12 @@ def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path):
     names = ["a", "a-2", "a-2-2", "a-3"]
     assert files == sorted(f"{n}.{end}" for n in names for end in ("ann", "txt"))
     # what was written before is replaced
-    doc = make_doc("\ufeff fever\r\nand", (1, 4, "L", "C1"))
-    with pytest.warns(UserWarning, match="1 byte order marks"):
+    doc = make_doc("\ufeff fever\r\nand", (1, 4, "L M", "C1"))
+    with pytest.warns(UserWarning, match="1 labels changed") as told:
         assert write_brat(tmp_path / "out", ("b", doc)) == ["b.ann", "b.txt"]
+    assert "1 byte order marks" in str(told[0].message)
     lines = (tmp_path / "out" / "b.ann").read_text("utf8")
-    assert lines == "T1\tL 2 7;9 12\tfever and\nN1\tReference T1 KB:C1\t\n"
+    assert lines == "T1\tL_M 2 7;9 12\tfever and\nN1\tReference T1 KB:C1\t\n"
     ((span,),) = (each.mentions for each in open_corpus(tmp_path / "out", "brat"))
     assert (span.start, span.end, span.parts) == (2, 12, [["C1"]])
 

@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import shutil
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,17 +39,8 @@ from tests.building import (
 )
 from tests.commands import invoke
 
-LOCAL = [
-    Concept("L1", ["zyq"], types=["T184"]),
-    Concept("L2", ["wxv"], types=["T184"]),
-]
 OTHER = [Concept("C9", ["Antihypertensive agents", "diabetis", "fever"])]
 MENTIONS = ["fever", "diabetis", "heart atack", "ward 1"]
-
-
-@pytest.fixture
-def kb(own_kb) -> KnowledgeBase:
-    return add_concepts(load_kb(own_kb), LOCAL)
 
 
 @pytest.fixture
@@ -165,31 +155,6 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     # A relative path is that of the folder when it was opened.
     assert kb.link(["fever"])[0].cui == "C0000004"
     assert kb.newest().concept("Award 1") is not None
-
-
-def test_link_in_threads_while_new_versions_are_written(kb):
-    done = threading.Event()
-    versions = [kb]
-
-    def work(_: int) -> None:
-        while not done.is_set():
-            linked = versions[-1].link(
-                ["wxv", "fever"], k=1, filter={"deny": ["C0000001"]}
-            )
-            best = [one.candidates[0]["alias"] for one in linked]
-            assert best == ["wxv", "Fever"]
-
-    with ThreadPoolExecutor(2) as threads:
-        working = threads.map(work, range(2))
-        try:
-            for number in range(4):
-                versions.append(remove_concepts(versions[-1], ["L1"]))
-                added = [LOCAL[0], Concept(f"A{number}", [f"ward {number}"])]
-                versions.append(add_concepts(versions[-1], added))
-                versions[-1].link(["fever"])
-        finally:
-            done.set()
-        list(working)
 
 
 def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb):
@@ -362,6 +327,10 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
     expected = meta.model_copy(update=update).model_dump(exclude={"files"})
     assert manifest.model_dump(exclude={"files"}) == expected
     assert manifest.digest != meta.digest
+    # without an order, the threshold of a probability is one too
+    by_probability = calibration.model_copy(update={"by": "probability"})
+    written = write_calibration(read_version(own_kb), by_probability)
+    assert written.threshold == 0.75
     before = contents(own_kb)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(SapbertError, match=r"E586.*cp -r"):  # it can only be read
