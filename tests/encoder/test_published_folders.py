@@ -112,7 +112,8 @@ def expected_vectors(
     vectors = []
     for name in names:
         with torch.no_grad():
-            inputs = tokenizer(name, return_tensors="pt")
+            cut = {"truncation": True, "max_length": 25}
+            inputs = tokenizer(name, return_tensors="pt", **cut)
             states = model(**inputs).last_hidden_state[0]
         vector = states[0] if pooling == "cls" else states.mean(0)
         vectors.append((vector / vector.norm()).numpy())

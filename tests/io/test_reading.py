@@ -2,6 +2,7 @@ import gzip
 import os
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,17 +13,12 @@ from spacy_sapbert.io import reading as files
 from spacy_sapbert.io.reading import decode_line, read_line_blocks, read_lines
 
 
-def lines_of(path: Path) -> list[tuple[int, bytes]]:
+def lines_of(path: Path, **options: Any) -> list[tuple[int, bytes]]:
     return [
         (number, line)
-        for first, lines in read_line_blocks(path)
+        for first, lines in read_line_blocks(path, **options)
         for number, line in enumerate(lines, first)
     ]
-
-
-def join_lines(path: Path, parts: list[Path]) -> bytes:
-    blocks = read_line_blocks(path, parts=parts)
-    return b"".join(line + b"\n" for _, lines in blocks for line in lines)
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -82,7 +78,8 @@ def test_read_line_blocks_parts_may_be_split_at_any_byte(
         write(folder / f"x.{n:02}{'.gz' if packed else ''}", whole[start:end])
         for n, (start, end) in enumerate(zip(borders, borders[1:], strict=False))
     ]
-    assert join_lines(folder / "x", parts) == data
+    lines = lines_of(folder / "x", parts=parts)
+    assert b"".join(line + b"\n" for _, line in lines) == data
 
 
 def test_read_blocks_gzip_may_be_padded_with_zeros_only(tmp_path):

@@ -1,4 +1,4 @@
-"""A calibration, the bytes of a folder, and indexes of random unit vectors."""
+"""The bytes of a folder, and indexes of random unit vectors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,19 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_sapbert.kb.folder.records import Calibration
 from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
     load_index,
     make_backend,
 )
-from tests.building import make_calibration
-
-
-@pytest.fixture(scope="session")
-def calibration() -> Calibration:
-    return make_calibration()
 
 
 @pytest.fixture(scope="session")

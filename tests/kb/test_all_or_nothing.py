@@ -159,9 +159,6 @@ def test_change_on_a_full_disk_leaves_the_old_or_the_new_kb(
     assert zipfile.is_zipfile(wheel) == (what == "package")
 
 
-Contents = Callable[[Path], dict[Path, bytes]]
-
-
 FOLDER = FolderKind("a folder of this test", "a", ("a", "sub/b").__contains__)
 
 

@@ -32,7 +32,6 @@ from tests.commands import invoke
 
 pytest.importorskip("fcntl", reason="this system has no such locks")
 
-Contents = Callable[[Path], dict[Path, bytes]]
 BUILD = """
 import sys
 from pathlib import Path

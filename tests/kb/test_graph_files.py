@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes.faiss_graph import HEADER, describe_end, describe_start
 from spacy_sapbert.kb.indexes.hnsw import FILE, Hnsw
 from spacy_sapbert.kb.indexes.hnsw import HEADER as HNSW_HEADER
-from spacy_sapbert.kb.indexes.registry import Index
 
-MakeIndex = Callable[..., Index]
-UnitRows = Callable[[int, int, int], np.ndarray]
 ROWS, WIDTH = 900, 8
 
 

@@ -22,8 +22,6 @@ from spacy_sapbert.kb.indexes.registry import (
 )
 from spacy_sapbert.kb.indexes.row_file import RowFile, write_rows
 
-MakeIndex = Callable[..., Index]
-UnitRows = Callable[[int, int, int], np.ndarray]
 FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "exact": ("exact", {}),
     "hnsw": ("hnsw", {}),

@@ -35,7 +35,7 @@ from spacy_sapbert.kb.teaching.teach import leave_out_right, teach_documents
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.building import annotated_document, annotated_mention
+from tests.building import annotated_document, annotated_mention, make_calibration
 from tests.commands import invoke
 
 KINDS = ["alda", "boru", "cemi", "doke"]
@@ -240,7 +240,7 @@ def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
 
 
 def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
-    own_kb, calibration, tmp_path
+    own_kb, tmp_path
 ):
     private = own_kb / "v1" / "encoder" / "vocab.txt"
     private.chmod(0o600)
@@ -259,7 +259,7 @@ def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     kb, _ = teach_documents(kb, [make_document(("sugar", "C0000005"))], force=True)
     kb = discard_teaching(kb)
-    write_calibration(kb.version, calibration)
+    write_calibration(kb.version, make_calibration())
     change_kb(own_kb, index={"ef": 77}, threshold=0.5)
     discard_edits(own_kb)
     go_back(own_kb, list_versions(own_kb)[-2])

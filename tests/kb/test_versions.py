@@ -310,13 +310,11 @@ def test_load_kb_of_a_version_or_without_current_says_what_to_do(own_kb, tmp_pat
             load_kb(own_kb)
 
 
-Contents = Callable[[Path], dict[Path, bytes]]
-
-
 def test_write_calibration_publishes_a_version_with_another_meta_json(
-    own_kb, calibration, contents, monkeypatch
+    own_kb, contents, monkeypatch
 ):
     before, version = contents(own_kb), read_version(own_kb)
+    calibration = make_calibration()
     meta = version.manifest
     assert write_calibration(version, calibration) == read_version(own_kb).manifest
     after = contents(own_kb)

@@ -1,12 +1,13 @@
 """How far a link can be trusted: one answer for all who show or write links."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.linking.probability import score_probability
+from tests.building import make_calibration
 
 
 def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
@@ -63,13 +64,9 @@ def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(scores, expec
     assert judge_link("x", "C0", found, proposed=True) == expected
 
 
-class Logistic(NamedTuple):
-    slope: float
-    intercept: float
-
-
 def test_score_probability_is_the_logistic_of_the_score():
-    logistic = Logistic(10.0, -7.0)
+    logistic = make_calibration().logistic
+    assert (logistic.slope, logistic.intercept) == (10.0, -7.0)
     assert score_probability(logistic, 0.7) == 0.5
     assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)
     assert score_probability(logistic, -1.0) == 0.0

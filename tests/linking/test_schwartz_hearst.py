@@ -1,12 +1,11 @@
-import gzip
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.linking import schwartz_hearst
 from spacy_sapbert.linking.schwartz_hearst import REACH, find_long_forms
 
@@ -203,19 +202,10 @@ def test_abbreviations_of_initials_are_found(first, rests):
     assert list_pairs(f"1 {' '.join(words)} ({short})") == [(short, " ".join(words))]
 
 
-def read_texts(path: Path) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    with gzip.open(path, "rt", encoding="utf8") as file:
-        for line in file:
-            doc, bar, rest = line.rstrip("\n").partition("|")
-            if bar and doc.isdigit() and rest[:2] in ("t|", "a|"):
-                texts[doc] = "\n".join(filter(None, (texts.get(doc), rest[2:])))
-    return texts
-
-
 def test_abbreviations_of_real_abstracts(data_file):
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    found = {doc: dict(list_pairs(text)) for doc, text in read_texts(path).items()}
+    documents = read_corpus(path, "pubtator")
+    found = {document.id: find_long_forms(document.text) for document in documents}
     assert len(found) == 100
     pairs = [pair for long_forms in found.values() for pair in long_forms.items()]
     # 92 of the 96 are right, judged by eye
