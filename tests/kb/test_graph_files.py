@@ -2,7 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from operator import setitem
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,63 +32,45 @@ class Graph:
         self.links, self.levels = self.first["places"], self.first["levels"]
         self.starts, self.ranges = self.first["starts"], self.last["ranges"]
 
-    def slots(self, level: int) -> tuple[int, slice]:
-        """Return a node of a level, and the places of its links there."""
-        node = int(np.flatnonzero(self.levels > level)[0])
-        first = int(self.starts[node])
-        return node, slice(first + self.links[level], first + self.links[level + 1])
+    def link_above(self) -> int:
+        """Return the place of a link of level 1."""
+        node = int(np.flatnonzero(self.levels > 1)[0])
+        return int(self.starts[node] + self.links[1])
 
 
-def lower(graph: Graph, level: int) -> int:
-    """Return a node that is not on a level."""
-    return int(np.flatnonzero(graph.levels <= level)[0])
+# What a damage or a hostile author would change: array, place, and the new number.
+DAMAGES: dict[str, Callable[[Graph], tuple[Any, Any, Any]]] = {
+    "link": lambda graph: (graph.found, 3, ROWS),
+    "link of an upper level": lambda graph: (graph.found, graph.link_above(), ROWS),
+    "link to a lower node": lambda graph: (
+        *(graph.found, graph.link_above()),
+        np.flatnonzero(graph.levels <= 1)[0],
+    ),
+    "level": lambda graph: (graph.levels, 5, 99),
+    "start": lambda graph: (graph.starts, 7, graph.starts[7] + 1),
+    "last start": lambda graph: (graph.starts, -1, graph.starts[-1] + 1),
+    "entry": lambda graph: (graph.last, "entry", ROWS),
+    "links of a level": lambda graph: (graph.links, 2, graph.links[2] + 1),
+    "range of NaN": lambda graph: (graph.ranges, 1, np.nan),
+    "width": lambda graph: (graph.first, "width", WIDTH + 1),
+    "rows": lambda graph: (graph.first, "rows", ROWS + 1),
+    **{
+        name: lambda graph, name=name: (graph.last, name, graph.last[name] + 1)
+        for name in ("top", "type", "code_width", "code_bytes", "code_count")
+    },
+}
 
 
-def bend(graph: Graph, case: str) -> None:
-    """Change a number as a damage or a hostile author would."""
-    level = 1
-    if case in ("width", "rows"):
-        graph.first[case] = graph.first[case] + 1
-    elif case == "link":
-        graph.found[3] = ROWS
-    elif case == "link of an upper level":
-        graph.found[graph.slots(level)[1].start] = ROWS
-    elif case == "link to a lower node":
-        graph.found[graph.slots(level)[1].start] = lower(graph, level)
-    elif case == "level":
-        graph.levels[5] = 99
-    elif case == "start":
-        graph.starts[7] += 1
-    elif case == "last start":
-        graph.starts[-1] += 1
-    elif case == "entry":
-        graph.last["entry"] = ROWS
-    elif case == "top":
-        graph.last["top"] += 1
-    elif case == "links of a level":
-        graph.links[2] += 1
-    elif case in ("type", "code_width", "code_bytes", "code_count"):
-        graph.last[case] += 1
-    elif case == "range of NaN":
-        graph.ranges[1] = np.nan
-
-
-CASES = """width, rows, link, link of an upper level, link to a lower node, level,
-start, last start, entry, top, links of a level, type, code_width, code_bytes,
-code_count, range of NaN"""
-
-
-@pytest.mark.parametrize("case", " ".join(CASES.split()).split(", "))
+@pytest.mark.parametrize("case", DAMAGES)
 def test_load_index_crafted_graph_is_an_error(
     case, make_index, open_index, unit_rows, tmp_path
 ):
     make_index(tmp_path, "faiss", unit_rows(ROWS, WIDTH, 5), M=4)
     path = tmp_path / "index.faiss"
     graph = Graph(path.read_bytes())
-    bend(graph, "")
     path.write_bytes(graph.data)
     open_index(tmp_path, "faiss", ROWS, WIDTH, M=4)  # nothing was changed
-    bend(graph, case)
+    setitem(*DAMAGES[case](graph))
     assert graph.data != path.read_bytes()
     path.write_bytes(graph.data)
     with pytest.raises(SapbertError, match="E306.*index.faiss"):
@@ -112,7 +96,6 @@ def test_faiss_search_returns_rows_that_the_graph_does_not_reach(
 
 
 pytest.importorskip("hnswlib")
-UNUSED = ("scale", "ef_construction")  # of a header; only building uses them
 
 
 def test_hnsw_keeps_ef_after_loading(make_index, unit_rows, tmp_path):
@@ -156,58 +139,56 @@ def test_hnsw_file_that_is_cut_while_it_is_used_is_an_error(
         index.vectors(np.array([40]))
 
 
-def bend_hnsw(path: Path, case: str, *, rows: int, width: int) -> None:
-    """Change one number of an index, as a damage or a hostile author would."""
-    M = Hnsw.M
-    node = [("links", "<u4", (1 + 2 * M,)), ("vector", "<f4", (width,)), ("row", "<u8")]
-    with open(path, "rb") as file:
-        header = np.fromfile(file, HNSW_HEADER, 1)
-        nodes = np.fromfile(file, node, rows)
-        upper = np.fromfile(file, "<u4")
-    first = int(np.flatnonzero(upper)[0])  # the size of the links of a node
-    lowest = int(np.flatnonzero(upper[:first] == 0)[0])  # a node without such links
-    if case in HNSW_HEADER.names:
-        header[case] = 2**31 - 1
-    elif case == "link count":
-        nodes["links"][:, 0] = 65535
-    elif case == "link":
-        nodes["links"][:, 1] = 2**31 - 1
-    elif case == "deleted":
-        nodes["links"][:, 0] |= 1 << 16
-    elif case == "row":
-        nodes["row"][0] = 10**12
-    elif case == "row twice":
-        nodes["row"][0] = nodes["row"][1]
-    elif case == "upper size":
-        upper[first] = 4 * len(upper)
-    elif case == "upper count":
-        upper[first + 1] = 65535
-    elif case == "upper link":
-        upper[first + 2] = rows
-    elif case == "upper link to a lower node":
-        upper[first + 2] = lowest
-    parts = b"".join(part.tobytes() for part in (header, nodes, upper))
-    path.write_bytes(
-        parts[:-100] if case == "cut" else parts + b"\0" * (case == "longer")
-    )
+class HnswGraph:
+    """The parts of the file of an index of hnswlib, as arrays that can be changed."""
+
+    def __init__(self, data: bytes, rows: int, width: int) -> None:
+        links = ("links", "<u4", (1 + 2 * Hnsw.M,))
+        node = np.dtype([links, ("vector", "<f4", (width,)), ("row", "<u8")])
+        start = np.dtype(HNSW_HEADER).itemsize
+        self.data = bytearray(data)
+        self.header = np.frombuffer(self.data, HNSW_HEADER, 1)
+        nodes = np.frombuffer(self.data, node, rows, start)
+        self.links, self.rows = nodes["links"], nodes["row"]
+        self.upper = np.frombuffer(
+            self.data, "<u4", offset=start + rows * node.itemsize
+        )
+        self.first = int(np.flatnonzero(self.upper)[0])  # size of the links of a node
+        self.lowest = int(np.flatnonzero(self.upper[: self.first] == 0)[0])
 
 
-@pytest.mark.parametrize(
-    "case",
-    [name for name in HNSW_HEADER.names or () if name not in UNUSED]
-    + ["cut", "longer", "link", "row", "link count", "deleted"]
-    + ["row twice", "upper size", "upper count", "upper link"]
-    + ["upper link to a lower node"],
-)
+HNSW_DAMAGES: dict[str, Callable[[HnswGraph], tuple[Any, Any, Any]]] = {
+    "link count": lambda graph: (graph.links, np.s_[:, 0], 65535),
+    "link": lambda graph: (graph.links, np.s_[:, 1], 2**31 - 1),
+    "deleted": lambda graph: (graph.links, np.s_[:, 0], graph.links[:, 0] | 1 << 16),
+    "row": lambda graph: (graph.rows, 0, 10**12),
+    "row twice": lambda graph: (graph.rows, 0, graph.rows[1]),
+    "upper size": lambda graph: (graph.upper, graph.first, 4 * len(graph.upper)),
+    "upper count": lambda graph: (graph.upper, graph.first + 1, 65535),
+    "upper link": lambda graph: (graph.upper, graph.first + 2, len(graph.rows)),
+    "upper link to a lower node": lambda graph: (
+        *(graph.upper, graph.first + 2),
+        graph.lowest,
+    ),
+    **{
+        name: lambda graph, name=name: (graph.header, name, 2**31 - 1)
+        for name in HNSW_HEADER.names or ()
+        if name not in ("scale", "ef_construction")  # only building uses them
+    },
+}
+
+
+@pytest.mark.parametrize("case", HNSW_DAMAGES)
 def test_load_index_crafted_hnsw_graph_is_an_error(
     case, make_index, open_index, unit_rows, tmp_path
 ):
     rows, width = 300, 8
     make_index(tmp_path, "hnsw", unit_rows(rows, width, 5))
     path = tmp_path / FILE
-    bend_hnsw(path, "", rows=rows, width=width)
-    open_index(tmp_path, "hnsw", rows, width)  # nothing was changed
-    bend_hnsw(path, case, rows=rows, width=width)
+    graph = HnswGraph(path.read_bytes(), rows, width)
+    setitem(*HNSW_DAMAGES[case](graph))
+    assert graph.data != path.read_bytes()
+    path.write_bytes(graph.data)
     with pytest.raises(SapbertError, match="E306"):
         open_index(tmp_path, "hnsw", rows, width)
 
