@@ -115,6 +115,16 @@ def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
         list(read_documents(list_inputs([path]), longest=1_000))
 
 
+def test_parquet_columns_may_be_nested_and_empty(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"note": [{"text": "fever"}], "ward": pa.array([None], "string")})
+    pq.write_table(table, tmp_path / "a.parquet")
+    columns = Columns("note.text", keep=("ward",))
+    (document,) = read_linked(tmp_path / "a.parquet", columns=columns)
+    assert (document.text, document.fields) == ("fever", {"ward": None})
+
+
 def test_parquet_partition_is_the_name_of_folders():
     name = "a%20b=1=2/c=x%2Fy/year=__HIVE_DEFAULT_PARTITION__/part-0.parquet"
     expected = {"a b": "1=2", "c": "x/y", "year": None}
@@ -243,7 +253,7 @@ def test_documents_wrong_bytes_are_an_error(tmp_path, name):
     with pytest.raises(SapbertError, match="E009"):
         read(tmp_path / name)
     (tmp_path / name).write_bytes(b'{"text": "one"}\n\n' + b"\xff")
-    with pytest.raises(SapbertError, match=f"{name}:3.*offset") as caught:
+    with pytest.raises(SapbertError, match=f"{name}:3.* offset 0 ") as caught:
         read(tmp_path / name)
     assert "one" not in str(caught.value)
     packed = tmp_path / f"{name}.gz"
