@@ -29,6 +29,7 @@ from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.pipelines import mark_words
 
 ATTRS = ("cui", "candidates", "link_note")
 GROUPS = {"a": ("a_cui", "a_candidates", "a_note"), "b": ("b_cui", "b_found", "b_note")}
@@ -290,8 +291,7 @@ def test_linker_links_the_same_for_any_batch_size(nlp, recipes, options):
     ["  heart\n attack ", " ", "...", 7, ["MI"], None],
 )
 def test_linker_accepts_any_long_form(nlp, value):
-    doc = Doc(nlp.vocab, words=["MI", "fever"])
-    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
+    doc = mark_words("MI", "fever")
     doc.ents[0]._.long_form = value
     best = [ent._.candidates[:1] for ent in nlp(doc).ents]
     said = value.split() if isinstance(value, str) else []
@@ -310,8 +310,7 @@ def test_linker_has_no_concept_for_a_vector_of_nan(nlp, bad, monkeypatch):
         return embeddings
 
     monkeypatch.setattr(search, "embed_texts", embed)
-    doc = Doc(nlp.vocab, words=["fever", "MI", "zq"])
-    doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
+    doc = mark_words("fever", "MI", "zq")
     for options in ({}, {"filter": {"types": ["T047", "T184"]}}):
         own = {"sapbert_linker": options}
         linked = nlp(doc, component_cfg=own, disable=list(GROUPS))
@@ -372,10 +371,8 @@ def test_linker_prints_no_text_and_opens_no_socket(folder, capfd, caplog, monkey
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for options in ({}, {"threshold": 1}, *failing):
-            doc = Doc(nlp.vocab, words=words)
-            doc.ents = [Span(doc, place, place + 1, "X") for place in range(5)]
             try:
-                nlp(doc, component_cfg={"sapbert_linker": options})
+                nlp(mark_words(*words), component_cfg={"sapbert_linker": options})
             except SapbertError as error:
                 said.append(str(error))
     said += [str(warning.message) for warning in caught]

@@ -12,7 +12,6 @@ from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
-from spacy.vocab import Vocab
 from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
@@ -27,7 +26,7 @@ from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
-from tests.pipelines import NLP, make_nlp
+from tests.pipelines import NLP, make_nlp, mark_words
 
 WORDS = ["He", "had", "a", "heart", "attack", "and", "MI", "..."]
 
@@ -114,8 +113,7 @@ def test_linker_pickled_finds_later_versions(own_kb, reload_seconds):
     add_concepts(load_kb(own_kb), [Concept("L1", ["ward one"])])
     if reload_seconds is None:
         assert copies[0].reload()
-    doc = Doc(Vocab(), words=["ward", "one"])
-    doc.ents = [Span(doc, 0, 2, "X")]
+    doc = mark_words("ward one")
     assert copies[0](doc).ents[0]._.cui == "L1"
     if reload_seconds is not None:  # the version is gone, and a later one is as good
         assert copies[1](doc).ents[0]._.cui == "L1"
@@ -163,8 +161,7 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(sampl
 
 def test_displacy_links_to_the_pages_of_concepts(nlp):
     linker = nlp.get_pipe("sapbert_linker")
-    doc = Doc(nlp.vocab, words=["fever", "頭痛"])
-    doc.ents = [Span(doc, 0, 1, "X"), Span(doc, 1, 2, "X")]
+    doc = mark_words("fever", "頭痛")
     options = {"kb_url_template": linker.kb_url_template}
     shown = displacy.render(nlp(doc), style="ent", options=options, jupyter=False)
     cui = doc.ents[0].kb_id_
@@ -175,29 +172,15 @@ def test_displacy_links_to_the_pages_of_concepts(nlp):
 
 
 def test_linker_notes_an_entity_that_was_cut(nlp):
-    doc = Doc(nlp.vocab, words=["x " * 5_000])
-    doc.ents = [Span(doc, 0, 1, "X")]
-    assert nlp(doc).ents[0]._.link_note == "truncated"
+    assert nlp(mark_words("x " * 5_000)).ents[0]._.link_note == "truncated"
 
 
 def test_linker_score_end_to_end_counts_missed_and_spurious_entities(nlp):
     words = ["MI", "or", "fever", "and", "MI", "in", "MI", "MI", "MI"]
-    predicted, gold = Doc(nlp.vocab, words=words), Doc(nlp.vocab, words=words)
     # right, spurious, missed, wrong id, of a composite, NIL on both sides
-    predicted.ents = [
-        Span(predicted, 0, 1, "X", kb_id="C1"),
-        Span(predicted, 2, 3, "X", kb_id="C4"),
-        Span(predicted, 6, 7, "X", kb_id="C1"),
-        Span(predicted, 7, 8, "X", kb_id="C1"),
-        Span(predicted, 8, 9, "X", kb_id="NIL"),
-    ]
-    gold.ents = [
-        Span(gold, 0, 1, "X", kb_id="C1"),
-        Span(gold, 4, 5, "X", kb_id="C1"),
-        Span(gold, 6, 7, "X", kb_id="C2"),
-        Span(gold, 7, 8, "X"),
-        Span(gold, 8, 9, "X", kb_id="NIL"),
-    ]
+    ours = {0: "C1", 2: "C4", 6: "C1", 7: "C1", 8: "NIL"}
+    theirs = {0: "C1", 4: "C1", 6: "C2", 7: "", 8: "NIL"}
+    predicted, gold = (mark_words(*words, ids=ids) for ids in (ours, theirs))
     scores = score_links([Example(predicted, gold)])
     assert scores["nel_e2e_p"] == pytest.approx(1 / 3)
     assert scores["nel_e2e_r"] == pytest.approx(1 / 3)
@@ -369,16 +352,10 @@ def codes_kb(make_kb, tmp_path_factory) -> Path:
     )
 
 
-def make_doc_of_codes(nlp: Language) -> Doc:
-    doc = Doc(nlp.vocab, words=["fever", "headache", "..."])
-    doc.ents = [Span(doc, place, place + 1, "X") for place in range(3)]
-    return doc
-
-
 def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb):
     nlp = make_nlp(codes_kb, codes=["SNOMEDCT_US", "ICD10CM"])
     nlp.initialize()
-    fever, headache, _ = nlp(make_doc_of_codes(nlp)).ents
+    fever, headache, _ = nlp(mark_words("fever", "headache", "...")).ents
     assert [*fever._.codes.items()] == [
         ("SNOMEDCT_US", ["386"]),
         ("ICD10CM", ["R50.9", "R50"]),
@@ -386,7 +363,7 @@ def test_codes_are_limited_to_vocabularies_in_their_order(codes_kb):
     assert fever._.candidates[0]["codes"] == fever._.codes
     assert headache._.codes == {}
     own = {"sapbert_linker": {"codes": ["MESH"]}}
-    fever, *_ = nlp(make_doc_of_codes(nlp), component_cfg=own).ents
+    fever, *_ = nlp(mark_words("fever", "headache", "..."), component_cfg=own).ents
     assert fever._.codes == {"MESH": ["D005334"]}
 
 
@@ -402,7 +379,7 @@ def test_codes_of_a_span_group_and_another_attribute(codes_kb):
 def test_codes_that_the_kb_has_not_are_an_error_of_each_way_to_link(codes_kb, tmp_path):
     nlp = make_nlp(codes_kb, codes=["RXNORM"])
     with pytest.raises(SapbertError, match="E332.*codes.*ICD10CM, MSH.*RXNORM"):
-        nlp(make_doc_of_codes(nlp))
+        nlp(mark_words("fever", "headache", "..."))
     note = tmp_path / "note.txt"
     note.write_text("Fever.", "utf8")
     found = invoke("link", codes_kb, note, "--format", "omop", code=1)

@@ -23,7 +23,7 @@ from spacy_sapbert.kb.folder.publication import draft_version, save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept
-from tests.pipelines import make_nlp
+from tests.pipelines import make_nlp, mark_words
 
 NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
@@ -43,9 +43,7 @@ def test_components_are_not_saved_in_a_version_of_a_knowledge_base(own_kb):
 
 
 def link(nlp: Language, *words: str) -> list[str | None]:
-    doc = Doc(nlp.vocab, words=words)
-    doc.ents = [Span(doc, i, i + 1, "X") for i in range(len(words))]
-    return [ent._.cui for ent in nlp(doc).ents]
+    return [ent._.cui for ent in nlp(mark_words(*words)).ents]
 
 
 @pytest.fixture

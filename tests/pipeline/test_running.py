@@ -16,8 +16,10 @@ from tests.pipelines import make_nlp
 SENTINEL = "SENTINELTEXT"
 
 
-@Language.component("test_pipelines_silent_component")
-def silent_component(doc):
+@Language.component("test_pipelines_note_entities")
+def note_entities(doc):
+    """Declares nothing, as negspaCy's and medspaCy's components do."""
+    doc.user_data["fields"] = {"noted": len(doc.ents)}
     return doc
 
 
@@ -66,7 +68,7 @@ def test_complete_pipeline_keeps_the_detector_of_abbreviations(component):
     ("component", "expected"),
     [
         ("ner", True),
-        ("test_pipelines_silent_component", False),
+        ("test_pipelines_note_entities", False),
         ("attribute_ruler", False),
         ("sapbert_linker", False),
     ],
@@ -159,13 +161,6 @@ def test_link_documents_keeps_existing_entities(sample_kb):
     ]
 
 
-@Language.component("test_pipelines_note_entities")
-def note_entities(doc):
-    """Declares nothing, as negspaCy's and medspaCy's components do."""
-    doc.user_data["fields"] = {"noted": len(doc.ents)}
-    return doc
-
-
 def test_link_documents_with_entities_skips_nothing_but_detectors(sample_kb):
     nlp = make_linking(sample_kb, "test_pipelines_note_entities")
     doc = nlp.make_doc("fever and aspirin")
@@ -178,7 +173,7 @@ def test_link_documents_with_entities_skips_nothing_but_detectors(sample_kb):
 
 def test_complete_pipeline_without_a_declared_detector_is_an_error(sample_kb):
     nlp = spacy.blank("en")
-    nlp.add_pipe("test_pipelines_silent_component")
+    nlp.add_pipe("test_pipelines_note_entities")
     with pytest.raises(SapbertError, match=r"E508.*doc\.ents.*`assigns`"):
         complete_pipeline(nlp, kb=str(sample_kb))
 
