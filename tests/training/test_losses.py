@@ -94,9 +94,6 @@ def nca_by_definition(rows: Tensor, masks: Masks) -> Tensor:
     return torch.stack(terms).mean()
 
 
-ORACLES = [(make_cosine_loss(), cosine_by_torch), (nca_loss, nca_by_definition)]
-
-
 def assert_same_loss_and_gradient(
     loss: Loss, raw: Tensor, masks: Masks, oracle: Callable[[Tensor], Tensor]
 ) -> None:
@@ -120,7 +117,11 @@ def multi_similarity_by_library(rows: Tensor, masks: Masks) -> Tensor:
     return oracle(rows, torch.arange(len(rows)), (*pairs[0], *pairs[1]))
 
 
-ORACLES.append((multi_similarity_loss, multi_similarity_by_library))
+ORACLES = [
+    (make_cosine_loss(), cosine_by_torch),
+    (nca_loss, nca_by_definition),
+    (multi_similarity_loss, multi_similarity_by_library),
+]
 
 
 @pytest.mark.parametrize("mining", sorted(MINERS))

@@ -26,11 +26,8 @@ def installed(monkeypatch) -> Iterator[None]:
         EntryPoint(name, value, registry.PLUGINS)
         for name, value in declared["entry-points"][registry.PLUGINS].items()
     ]
-
-    def find(group: str) -> list[EntryPoint]:
-        return [point for point in points if point.group == group]
-
-    monkeypatch.setattr(plugins, "entry_points", find)
+    find = {registry.PLUGINS: points}.get
+    monkeypatch.setattr(plugins, "entry_points", lambda group: find(group, []))
     monkeypatch.syspath_prepend(str(FOLDER))
     load_plugins.cache_clear()
     yield
@@ -39,12 +36,13 @@ def installed(monkeypatch) -> Iterator[None]:
 
 
 read_maps = partial(whole.read, format="maps")
-LABELS = """"phenotype","description","icd10_only"
+LABELS, ROLLUP = "phecodeX_labels.csv", "phecodeX_rollup_map.csv"
+CODES = """"phenotype","description","icd10_only"
 "BI_160","Deficiency anemias",0
 "BI_160.1","Iron deficiency, anemia",0
 "BI_160.11","Anemia secondary to ""blood"" loss*",1
 """
-ROLLUP = """"code","phecode_unrolled"
+PARENTS = """"code","phecode_unrolled"
 "BI_160","BI_160"
 "BI_160.1","BI_160"
 "BI_160.1","BI_160.1"
@@ -54,11 +52,9 @@ ROLLUP = """"code","phecode_unrolled"
 """
 
 
-def write(folder: Path, labels: str = LABELS, rollup: str = ROLLUP) -> Path:
-    path = folder / "phecodeX_labels.csv"
-    path.write_text(labels, "utf8")
-    if rollup:
-        (folder / "phecodeX_rollup_map.csv").write_text(rollup, "utf8")
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, "utf8")
     return path
 
 
@@ -66,7 +62,8 @@ read = partial(whole.read, format="phecode")
 
 
 def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_path):
-    concepts, report = read(write(tmp_path), type="T047")
+    rollup = write(tmp_path, ROLLUP, PARENTS)
+    concepts, report = read(write(tmp_path, LABELS, CODES), type="T047")
     found = {each.cui: (each.name, each.parents) for each in concepts}
     assert found == {
         "BI_160": ("Deficiency anemias", []),
@@ -77,28 +74,21 @@ def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_pat
     assert concepts[0].codes == {"PHECODE": ["BI_160"]}
     assert (report.concepts, report.names, report.counts["parents"]) == (3, 3, 2)
     # without the map there are no parents
-    (tmp_path / "phecodeX_rollup_map.csv").unlink()
-    path = write(tmp_path, LABELS + '"BI_3"\n', "")
+    rollup.unlink()
+    path = write(tmp_path, LABELS, CODES + '"BI_3"\n')
     with pytest.raises(SapbertError, match=r"labels\.csv:5: Expected 3 fields"):
         read(path)
     concepts, report = read(path, on_error="skip")
     assert [each.parents for each in concepts] == [[], [], []]
     assert report.notes == ["phecodeX_rollup_map.csv is not there: no parents."]
     with pytest.raises(SapbertError, match=r"labels\.csv:1: .*phenotype"):
-        read(write(tmp_path, '"code","name"\n"1","fever"\n'))
-
-
-def write_maps(folder: Path, names: str, parents: str = "") -> Path:
-    path = folder / "loinc_names.tsv"
-    path.write_text(names, "utf8")
-    if parents:
-        (folder / "loinc_parents.tsv").write_text(parents, "utf8")
-    return path
+        read(write(tmp_path, LABELS, '"code","name"\n"1","fever"\n'))
 
 
 @pytest.mark.parametrize("line", ["L9", "L9\t", "\tname", "L9\tname\tmore"])
 def test_read_maps_invalid_line_is_named_or_counted(tmp_path, line):
-    path = write_maps(tmp_path, f"L1\tLaboratory\n{line}\nL3\tBlood count\n")
+    names = f"L1\tLaboratory\n{line}\nL3\tBlood count\n"
+    path = write(tmp_path, "loinc_names.tsv", names)
     with pytest.raises(SapbertError, match="E117") as error:
         read_maps(path)
     assert f"{path}:2:" in str(error.value)
@@ -106,6 +96,7 @@ def test_read_maps_invalid_line_is_named_or_counted(tmp_path, line):
     assert [each.cui for each in concepts] == ["L1", "L3"]
     assert report.notes == ["loinc_parents.tsv is not there: no parents."]
     assert report.dropped["bad lines"] == 1
-    bad = write_maps(tmp_path, "L1\tLaboratory\n", f"{line}\n")
+    path.write_text("L1\tLaboratory\n", "utf8")
+    write(tmp_path, "loinc_parents.tsv", f"{line}\n")
     with pytest.raises(SapbertError, match=r"loinc_parents\.tsv:1:"):
-        read_maps(bad)
+        read_maps(path)
