@@ -2,6 +2,7 @@ import hashlib
 import json
 import pickle
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,9 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group_that_displacy_shows(sampl
     spans = [Span(doc, 6, 7, "A", span_id="x"), Span(doc, 6, 7, "B"), Span(doc, 2, 3)]
     doc.spans["sc"] = SpanGroup(doc, name="sc", spans=spans, attrs={"own": 1})
     group = doc.spans["sc"]
-    nlp(doc)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # W556, of documents without the group
+        nlp(doc)
     cuis = doc.spans["sc"].attrs["cui"]
     assert [span.kb_id_ for span in group] == [cui or "NIL" for cui in cuis]
     assert group[0].kb_id_ == "C0000001"
