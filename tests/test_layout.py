@@ -115,6 +115,12 @@ def test_package_imports_only_packages_below_it(package):
     assert names <= allowed_imports(package)
 
 
+def test_installed_package_does_not_import_training():
+    for module, imported in read_imports().items():
+        if module.startswith("spacy_sapbert"):
+            assert not any(name.startswith("training") for name in imported), module
+
+
 def test_every_package_is_in_the_table():
     packages = {
         package_of(name).removeprefix("spacy_sapbert.") for name in read_imports()

@@ -227,6 +227,24 @@ def test_names_that_are_alike_share_a_key(text, other):
         assert not {*keys}.isdisjoint(name_keys(other, "english"))
 
 
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [
+        ("sarcoma", "sarcomata"),
+        ("vertebra", "vertebrae"),
+        ("metastasis", "metastases"),
+        ("virus", "viruses"),
+        ("biopsy", "biopsies"),
+        ("abscess", "abscesses"),
+        ("polyp", "polyps"),
+    ],
+)
+def test_a_plural_is_alike_to_its_singular(one, several):
+    assert likeness(one, several, "english") > 0
+    for other in (one[:-1], several[:-4]):
+        assert likeness(several, other, "english") == 0
+
+
 def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
