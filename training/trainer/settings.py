@@ -225,7 +225,7 @@ def read_config(
         try:
             config = config.merge(Config().from_disk(path))
         except (ValueError, OSError) as error:
-            reason = str(error).strip().partition("\n")[0]
+            reason = " ".join(str(error).split("\n\n")[-1].split())
             raise SapbertError(
                 "E612",
                 f"Expected a config file in {path}, but it could not be read: "

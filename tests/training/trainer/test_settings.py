@@ -104,10 +104,20 @@ def test_read_config_with_a_wrong_setting_is_an_error(overrides, message):
         read_config(None, overrides)
 
 
-def test_read_config_of_a_written_config_is_the_same(tmp_path):
-    (tmp_path / "broken.cfg").write_text("seed = 1\n")
-    with pytest.raises(SapbertError, match="E612.*: Config validation error"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = 1\n", "File contains no section headers.* line: 1"),
+        ("[z.y]\n", "z -> y Section 'z' is not defined"),
+    ],
+)
+def test_read_config_says_what_is_wrong_with_a_file(text, message, tmp_path):
+    (tmp_path / "broken.cfg").write_text(text)
+    with pytest.raises(SapbertError, match=f"E612.*: .*{message}"):
         read_config(tmp_path / "broken.cfg")
+
+
+def test_read_config_of_a_written_config_is_the_same(tmp_path):
     more = {"training.loss.@losses": "spacy-sapbert.NcaLoss.v1"}
     config = read_config(None, {**more, "training.relations": ""})
     assert make_settings(config).training.relations is None
