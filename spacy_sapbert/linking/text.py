@@ -107,7 +107,7 @@ def compile_ascii(joint: str) -> re.Pattern[str]:
     return re.compile(
         rf"\d+(?:(?:st|nd|rd|th)(?![a-z]))?|(?<![a-z]){compound}"
         rf"|[a-z](?:[a-z]{joint})*(?:['`]s(?![a-z]))?|{SIGN}",
-        re.IGNORECASE,
+        re.IGNORECASE | re.ASCII,  # else "\x1f" is a blank, which it is not above
     )
 
 

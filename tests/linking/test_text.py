@@ -4,7 +4,7 @@ import unicodedata
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_sapbert.linking.languages import choose_languages, language_code
@@ -202,6 +202,7 @@ def test_pieces_of_any_text_are_in_order(text, rules):
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=60), st.booleans())
+@example("0-\x1f", False)
 def test_ascii_is_split_as_any_text(text, joined):
     split = [
         [match.span() for match in patterns[joined].finditer(text)]
