@@ -6,10 +6,10 @@
 A change is chosen by the seed: a comparison, a number, `and` for `or`, a condition, a
 statement that is left out. Sizes and digits stay: one more is no fault. It is made in a
 copy of the repository. There the tests run that ran the line, as the file of `coverage`
-says, and then those that name the module. What survives is a line that no test would
-miss, or a change that changes nothing: read each. Where nothing changes, write in the
-results why, in place of `false`; such a change counts no more. Run it before a release;
-a stopped run goes on.
+says, then those that name the module, and those of its folder. What survives is a line
+that no test would miss, or a change that changes nothing: read each. Where nothing
+changes, write in the results why, in place of `false`; such a change counts no more.
+Run it before a release; a stopped run goes on.
 """
 
 import ast
@@ -119,13 +119,13 @@ def list_kept(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def find_tests(path: str) -> list[str]:
-    """Return the tests that name a module, or those of its package."""
+    """Return the tests that name a module."""
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     parent, _, name = module.rpartition(".")
     named = (f"{module} import", f"import {module}", f"{parent} import {name}")
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [each for each in tests if any(n in each.read_text("utf8") for n in named)]
-    return [str(each.relative_to(ROOT)) for each in found] or [find_folder(path)]
+    return [str(each.relative_to(ROOT)) for each in found]
 
 
 def find_folder(path: str) -> str:
@@ -159,10 +159,10 @@ def is_found(change: Change, copy: Path, line_tests: list[str]) -> bool:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0"]
     command += ["-m", "not slow", "-p", "no:cacheprovider"]
     variables = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    # Nobody knows the tests of a line that runs in threads of a service.
-    others = find_tests(change.path) if line_tests else [find_folder(change.path)]
+    # Nobody knows the tests of a line that runs in a fixture, or a thread of a service.
+    folder = [find_folder(change.path)]
     try:
-        for tests in filter(None, (line_tests, others)):
+        for tests in filter(None, (line_tests, find_tests(change.path), folder)):
             done = subprocess.run(
                 [*command, *tests],
                 cwd=copy,

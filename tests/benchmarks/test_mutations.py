@@ -28,7 +28,7 @@ def repository(tmp_path, monkeypatch, new_process) -> Path:
         "spacy_sapbert/__init__.py": "",
         "spacy_sapbert/kb/__init__.py": "",
         "spacy_sapbert/kb/sign.py": CODE,
-        "tests/test_sign.py": TEST,
+        "tests/kb/test_sign.py": TEST,
         "tests/test_others.py": "assert False, 'not of the module'",
         "pytest.ini": "[pytest]\nmarkers = slow\naddopts = --import-mode=importlib",
     }.items():
@@ -36,7 +36,7 @@ def repository(tmp_path, monkeypatch, new_process) -> Path:
         (root / path).write_text(text)
     new_process.run(["git", "init", "-q"], cwd=root, check=True)
     new_process.run(["git", "add", "."], cwd=root, check=True)
-    run = ["-m", "coverage", "run", "-m", "pytest", "tests/test_sign.py"]
+    run = ["-m", "coverage", "run", "-m", "pytest", "tests/kb/test_sign.py"]
     settings = "[run]\nsource = spacy_sapbert\ndynamic_context = test_function\n"
     (root / ".coveragerc").write_text(settings)
     new_process.run([sys.executable, *run], cwd=root, check=True)
@@ -51,7 +51,7 @@ def test_a_change_that_no_test_finds_is_told(repository, tmp_path):
     changes = mutations.list_changes(repository / "spacy_sapbert/kb/sign.py")
     for change in changes:
         tests = mutations.find_line_tests(change, covered)
-        assert tests == ["tests/test_sign.py::test_is_positive"]
+        assert tests == ["tests/kb/test_sign.py::test_is_positive"]
     results = tmp_path / "results.jsonl"
     app = typer.Typer()
     app.command()(mutations.main)
