@@ -1,6 +1,6 @@
 """What a knowledge base of 1,000 names answers today, in `answers.jsonl`.
 
-No single value is asserted for its own sake: a change that alters what users get shows
+The file does not say that an answer is right: a change that alters what users get shows
 here. If it is meant, delete the file, run this test, and read what git shows.
 """
 

@@ -15,8 +15,9 @@ from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.filters import expand_types
-from spacy_sapbert.linking.ranking import has_text
+from spacy_sapbert.linking.ranking import has_text, sort_entries
 from spacy_sapbert.vocabularies.concepts import Concept
 
 WORDS = ["heart", "fever", "pain", "acute", "diabetes", "attack"]
@@ -119,6 +120,17 @@ def search_plainly(
         if scores:
             best[concept.cui] = float(max(scores))
     return best
+
+
+def test_entries_of_one_cosine_are_sorted_by_preference_then_id_then_alias():
+    rows = {
+        0: [Entry(0, "C2", "x", "b", 0), Entry(0, "C2", "x", "a", 0)],
+        1: [Entry(1, "C3", "y", "y", 1), Entry(1, "C1", "z", "c", 0)],
+        2: [Entry(2, "C9", "w", "w", 0)],
+    }
+    found = sort_entries([0, 1, 2, 3], [0.5, 0.5 + 1e-9, 0.75, 0.9], rows)
+    aliases = [each.entry.alias for each in found]
+    assert aliases == ["w", "y", "c", "a", "b"]  # row 3 has no entry
 
 
 def check(
