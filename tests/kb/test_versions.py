@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -155,6 +156,32 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     # A relative path is that of the folder when it was opened.
     assert kb.link(["fever"])[0].cui == "C0000004"
     assert kb.newest().concept("Award 1") is not None
+
+
+def test_link_in_threads_while_new_versions_are_written(own_kb):
+    local = [Concept("L1", ["zyq"]), Concept("L2", ["wxv"])]
+    done = threading.Event()
+    versions = [add_concepts(load_kb(own_kb), local)]
+
+    def work(_: int) -> None:
+        while not done.is_set():
+            linked = versions[-1].link(
+                ["wxv", "fever"], k=1, filter={"deny": ["C0000001"]}
+            )
+            best = [one.candidates[0]["alias"] for one in linked]
+            assert best == ["wxv", "Fever"]
+
+    with ThreadPoolExecutor(2) as threads:
+        working = threads.map(work, range(2))
+        try:
+            for number in range(4):
+                versions.append(remove_concepts(versions[-1], ["L1"]))
+                added = [local[0], Concept(f"A{number}", [f"ward {number}"])]
+                versions.append(add_concepts(versions[-1], added))
+                versions[-1].link(["fever"])
+        finally:
+            done.set()
+        list(working)
 
 
 def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb):
