@@ -84,9 +84,10 @@ def list_changes(path: Path) -> Iterator[Change]:
         if node in kept:
             continue
         match node:
+            case ast.Compare(_, _, [ast.Constant(float())]):  # nothing is equal to it
+                yield replace(node, f"(not {ast.unparse(node)})")
             case ast.Compare(left, [operator], [right]):
-                changed = COMPARISONS[type(operator)]()
-                new = ast.Compare(left, [changed], [right])
+                new = ast.Compare(left, [COMPARISONS[type(operator)]()], [right])
                 yield replace(node, f"({ast.unparse(new)})")
             case ast.BoolOp(operator, values):
                 other = ast.Or() if isinstance(operator, ast.And) else ast.And()

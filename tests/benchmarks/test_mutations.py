@@ -70,3 +70,11 @@ def test_a_change_that_no_test_finds_is_told(repository, tmp_path):
     again = CliRunner().invoke(app, [str(results), "--count", "2"])
     assert (again.exit_code, len(results.read_text().splitlines())) == (0, 2)
     assert "1 of 1 changes were found." in again.output
+
+
+def test_a_comparison_with_a_fraction_is_turned_round(repository):
+    path = repository / "half.py"
+    path.write_text("is_low = share <= 0.5")
+    assert [change.new for change in mutations.list_changes(path)] == [
+        "(not share <= 0.5)"
+    ]
