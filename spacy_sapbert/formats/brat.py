@@ -77,7 +77,6 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
     for number, line in read_lines(path):
         if not line.strip() or line.startswith(OTHERS):
             continue
-        check_count(path, number, entities)
         if line.startswith(NORMALISATION):
             check_count(path, number, normalisations)
             normalisations.append((number, line))
@@ -92,6 +91,7 @@ def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
                 f"{path}:{number}: Expected each annotation once, but it has the name "
                 f"of the one in line {first}. Rename one of them.",
             )
+        check_count(path, number, entities)
         entities[name] = span
     return entities, normalisations
 

@@ -53,7 +53,7 @@ def write_docs(
         if not include_text:
             del data["text"]
             for entity in doc.entities:
-                del entity["text"]
+                entity.pop("text", None)  # a file without texts is written again
         line = json.dumps(data, ensure_ascii=False, allow_nan=False)
         file.write(line.encode("utf8") + b"\n")
 

@@ -25,11 +25,13 @@ from spacy_sapbert import __version__
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.convert import convert_corpus
 from spacy_sapbert.formats.corpus import open_corpus
+from spacy_sapbert.formats.documents import FIELDS
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
 from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import Columns
+from spacy_sapbert.formats.linked_docs import detect_linked, open_linked
 from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
 from tests.golden import read_cases
 from tests.pipelines import NLP, make_nlp
@@ -45,6 +47,11 @@ WITHOUT_TEXT = ("jsonl", "csv", "parquet", "biocxml", "biocjson", "table")
 WRITES = [
     *((name, True) for name in WRITTEN),
     *((name, False) for name in WITHOUT_TEXT),
+]
+WHOLE = ("jsonl", "csv", "parquet")  # of which all fields are read
+REWRITTEN = [
+    *((name, True) for name in WRITTEN if name not in ("table", "html", "omop")),
+    *((name, False) for name in WHOLE),
 ]
 ERROR = "[E117] notes.jsonl:2: Expected a document with a text as `text`."
 ASPIRIN = {
@@ -160,6 +167,7 @@ def make_docs(name: str) -> list[LinkedDoc]:
     """A Doc with a linked entity, and NIL, and one without; one that failed."""
     make_nlp(None)  # registers the attributes
     doc = NLP('💊 Took\r\n"aspirin" & <more>\ntoday')
+    doc.user_data[FIELDS] = {"ward": "'=A"}
     doc.ents = [Span(doc, 4, 5, label="DRUG NAME"), Span(doc, 0, 1, label="A\u00a0B")]
     doc.ents[1]._.cui, doc.ents[1]._.candidates = "C0004057", [ASPIRIN, OTHER]
     doc.ents[0]._.candidates = [{**OTHER, "score": np.float32("inf")}]
@@ -167,7 +175,7 @@ def make_docs(name: str) -> list[LinkedDoc]:
     ids = (7, -8) if name == "omop" else ("ward/n<1>.txt", 2)
     docs = [*describe_docs(zip(ids, (doc, NLP("nothing")), strict=True))]
     if name != "omop":
-        docs.append(LinkedDoc("n3", "", [], error=ERROR))
+        docs.append(LinkedDoc("n3", "", [], {"ward": "B"}, error=ERROR))
     if name == "html":
         docs.append(make_page_doc())
     return docs
@@ -203,12 +211,20 @@ def make_page_doc() -> LinkedDoc:
     return LinkedDoc("es", text, entities, lang="es")
 
 
+def write_docs(
+    name: str, docs: Iterable[LinkedDoc], path: Path, *, include_text: bool
+) -> None:
+    options: dict[str, Any] = {} if include_text else {"include_text": False}
+    if "keep" in FORMATS[name].takes:
+        options["keep"] = ["ward"]
+    with open_target(path, name) as target:
+        load_writer(name)(iter(docs), target, **options)
+
+
 def write_example(name: str, folder: Path, *, include_text: bool) -> list[Path]:
     """Write the documents, without what is different in each run."""
     path = folder / f"{name}{'' if include_text else '-without-text'}{WRITTEN[name]}"
-    options = {} if include_text else {"include_text": False}
-    with open_target(path, name) as target:
-        load_writer(name)(iter(make_docs(name)), target, **options)
+    write_docs(name, make_docs(name), path, include_text=include_text)
     if name == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
         rows = parquet.read_table(path).to_pylist()
@@ -236,6 +252,20 @@ def test_documents_are_written_as_in_the_example(name, include_text, tmp_path):
     for file in files:
         expected = FOLDER / "written" / file.relative_to(tmp_path)
         assert file.read_bytes().decode() == expected.read_bytes().decode(), file.name
+
+
+@pytest.mark.filterwarnings("ignore:.*W520")
+@pytest.mark.parametrize(("name", "include_text"), REWRITTEN)
+def test_documents_are_read_whole_and_written_again(name, include_text, tmp_path):
+    first, again = (tmp_path / f"{which}{WRITTEN[name]}" for which in ("one", "two"))
+    write_docs(name, make_docs(name), first, include_text=include_text)
+    assert detect_linked(first) == name
+    docs, options = open_linked(first, name)
+    with open_target(again, name) as target:
+        load_writer(name)(docs, target, **options)
+    if name in WHOLE:
+        assert again.read_bytes() == first.read_bytes()
+    assert [*open_linked(again, name)[0]] == [*open_linked(first, name)[0]]
 
 
 def write_expected() -> None:

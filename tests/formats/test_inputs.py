@@ -25,6 +25,8 @@ from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
 from spacy_sapbert.formats.inputs import parquet_rows
 from spacy_sapbert.formats.inputs.files import (
+    InputFile,
+    count_documents,
     detect_format,
     list_inputs,
 )
@@ -66,6 +68,61 @@ def test_detect_format_by_the_ending_else_the_content(name, data, expected, tmp_
             detect_format(tmp_path / name)
     else:
         assert detect_format(tmp_path / name) == expected
+
+
+def make_files(folder: Path, names: str) -> Path:
+    for name in names.split():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def test_list_inputs_of_a_folder_are_its_documents_and_no_models(tmp_path):
+    notes = make_files(
+        tmp_path / "notes",
+        "b.txt.gz _a.txt x.jsonl note.ann note.txt .e.txt .git/f.txt sub/.g.txt "
+        "sub/h.TXT kb/CURRENT kb/v1/i.txt kb/j.txt pipe/meta.json pipe/config.cfg "
+        "pipe/k.txt bert/config.json bert/vocab.txt no/CURRENT no/meta.json no/l.txt "
+        "other/v1/m.txt",
+    )
+    left_out = Counter[str]()
+    found = list_inputs([notes], left_out=left_out)
+    brat = InputFile(notes / "note.ann", "note.txt", "brat")
+    names = ["_a.txt", "b.txt.gz", "no/l.txt", "other/v1/m.txt", "sub/h.TXT"]
+    files = [InputFile(notes / name, name, "text") for name in names]
+    assert found == [*files[:3], brat, *files[3:]]
+    assert left_out == {"of knowledge bases or models": 3, "hidden": 3}
+    assert list_inputs([notes], "brat") == list_inputs([notes / "note.txt"]) == [brat]
+    table = make_files(
+        tmp_path / "a.parquet",
+        "part-0.parquet _x=1/part.parquet _SUCCESS _temporary/part.parquet b.txt",
+    )
+    assert [file[1:] for file in list_inputs([table])] == [
+        ("_x=1/part.parquet", "parquet"),
+        ("part-0.parquet", "parquet"),
+    ]
+    (notes / "note.txt").unlink()
+    for path, format, code in (
+        (notes, "brat", "E001"),
+        (notes / "z.txt", "text", "E001"),
+        (notes / "sub", "jsonl", "E106"),
+        (notes, "docx", "E110"),
+        (Path("-"), "parquet", "E110"),
+    ):
+        with pytest.raises(SapbertError, match=code):
+            list_inputs([path], format)
+
+
+def test_count_documents_unless_files_have_to_be_read(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    make_files(tmp_path, "a.txt b.txt b.ann d.csv c.jsonl.gz")
+    (tmp_path / "c.jsonl").write_text('{"text": "a"}\n' * 4)
+    pq.write_table(pa.table({"text": ["a"] * 8}), tmp_path / "e.parquet")
+    paths = [tmp_path / name for name in ("a.txt", "b.txt", "c.jsonl", "e.parquet")]
+    assert count_documents(list_inputs(paths)) == 14
+    for path in (tmp_path / "d.csv", tmp_path / "c.jsonl.gz", Path("-")):
+        assert count_documents(list_inputs([*paths, path])) is None
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -279,7 +336,7 @@ def test_documents_too_long_a_line_is_an_error(tmp_path):
     with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
         read(path, longest=10)
     path = tmp_path / "a.pubtator"
-    path.write_text(f"1|t|a\n1|a|\n\n2|t|{'x' * 11}\n2|a|\n")
+    path.write_text(f"1|t|aaaa\n1|a|aaaaa\n\n2|t|{'x' * 11}\n2|a|\n")
     with pytest.raises(SapbertError, match="a.pubtator:4: .*10 characters"):
         read(path, longest=10)
 

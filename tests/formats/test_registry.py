@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats import gold
+from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import BREAKS, describe_docs
 from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.registry import (
@@ -206,3 +208,34 @@ def test_round_trip_keeps_offsets_labels_and_ids(name, docs, packed):
                 BREAKS.sub(" ", back.text).strip() == BREAKS.sub(" ", doc.text).strip()
             )
         assert back.text.startswith("\ufeff") or len(back.text) >= len(doc.text)
+
+
+BY_HAND = {  # files that no writer writes
+    "biosyn": "7||1|2||Disease||fever||D1\n" * 3,
+    "ids.ann": "T1\tX 0 5\tfever\n"
+    "N1\tReference T1 A\nN2\tReference T1 B\nN3\tReference T1 C\n",
+}
+
+
+@pytest.mark.parametrize("name", [*READERS, *BY_HAND])
+@pytest.mark.parametrize(("limit", "most"), [("MENTIONS", 3), ("RECORD_BYTES", 15)])
+def test_a_document_has_mentions_up_to_a_limit(
+    name, limit, most, tmp_path, monkeypatch
+):
+    path = tmp_path / name
+    if text := BY_HAND.get(name):
+        path.write_text(text)
+        path.with_suffix(".txt").write_text("fever")
+    else:
+        doc = NLP("fever fever fever")
+        doc.ents = [Span(doc, n, n + 1, label="X", kb_id="C1") for n in range(3)]
+        write_linked([doc], path, format=name)
+    format = "brat" if name == "ids.ann" else name
+    monkeypatch.setattr(gold, limit, most)
+    (expected,) = open_corpus(path, format)
+    monkeypatch.setattr(gold, limit, most - 1)
+    if limit == "RECORD_BYTES" and name not in ("jsonl", "biocxml", "biocjson"):
+        assert [*open_corpus(path, format)] == [expected]
+    else:
+        with pytest.raises(SapbertError, match="E007|E117.*at most"):
+            list(open_corpus(path, format))

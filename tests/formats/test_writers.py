@@ -163,6 +163,7 @@ def write_brat(path: Path, *docs: tuple[str, Doc]) -> list[str]:
         ("a.txt/b", "a.txt_/b"),
         ("a\0\n\\b. ", "a__ b".replace(" ", "_")),
         ("é" * 200, "é" * 100),
+        ("a/b/c/d/e/f/g/h/i", "b/c/d/e/f/g/h/i"),
     ],
 )
 def test_brat_an_id_makes_a_name_that_every_system_takes(number, name):
