@@ -265,7 +265,47 @@ def test_documents_are_read_whole_and_written_again(name, include_text, tmp_path
         load_writer(name)(docs, target, **options)
     if name in WHOLE:
         assert again.read_bytes() == first.read_bytes()
-    assert [*open_linked(again, name)[0]] == [*open_linked(first, name)[0]]
+    found = [*open_linked(first, name)[0]]
+    cuis = [each["cui"] or None for doc in found for each in doc.entities]
+    assert cuis == [None, "C0004057"]
+    assert [*open_linked(again, name)[0]] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("pubtator/corpus.txt", "pubtator"),
+        ("csv/links.csv", "csv"),
+        *((name, None) for name in ("csv/without id.csv", "documents/columns.csv")),
+        *((name, None) for name in ("mapped/terms.csv", "jsonl/linked.jsonl")),
+        *((name, None) for name in ("tsv/gold.tsv", "biosyn/corpus")),
+    ],
+)
+def test_linked_documents_are_told_from_others(name, format):
+    assert detect_linked(FOLDER / name) == format
+
+
+LINE = '{"text": "", "ward": "A", "entities": []}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("a.jsonl", '{"text": "", "entities": 7}'),
+        ("a.jsonl", '{"text": "", "entities": [7]}'),
+        ("a.jsonl", '{"text": 7, "entities": []}'),
+        ("a.jsonl", '{"text": "", "bed": 7, "entities": []}'),
+        ("biocjson/corpus.json", ""),  # has a mention with a gap
+        ("pubtator/corpus.txt", ""),  # has one with two ids
+    ],
+)
+def test_linked_documents_that_link_does_not_write_are_an_error(name, more, tmp_path):
+    path = tmp_path / name if more else FOLDER / name
+    if more:
+        path.write_text(LINE + more)
+    documents, _ = open_linked(path, str(detect_linked(path)))
+    with pytest.raises(SapbertError, match=r"E117.*:2:" if more else "E117.*one id"):
+        list(documents)
 
 
 def write_expected() -> None:

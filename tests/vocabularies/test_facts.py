@@ -1,22 +1,32 @@
+from dataclasses import replace
+from itertools import chain, zip_longest
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.facts import (
     CODE,
     DEFINITION,
+    KEEP,
     NAME,
     PARENT,
     REPLACED_BY,
+    RETIRED,
+    TYPE,
     Fact,
     build_concepts,
+    concept_facts,
 )
 from spacy_sapbert.vocabularies.report import Report
 
 
-def build(*found: Fact) -> tuple[list[Concept], dict[str, int]]:
+def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
     report = Report()
-    concepts = list(build_concepts(found, report))
+    concepts = list(build_concepts(found, report, gate))
+    assert report.rows_kept == sum(len(concept.aliases) for concept in concepts)
     return concepts, report.to_json()["dropped"]
 
 
@@ -53,10 +63,71 @@ def test_build_concepts_sorts_by_id_and_names_by_rank():
     }
 
 
-@given(st.lists(st.text(st.characters(codec="utf8"), min_size=1), unique=True))
-def test_build_concepts_sorts_as_python_does(cuis):
-    concepts, _ = build(*(Fact(cui, NAME, "name") for cui in cuis))
-    assert [concept.cui for concept in concepts] == sorted(cuis)
+WORDS = st.lists(st.sampled_from(["a", "b", "c d", "e1"]), max_size=3, unique=True)
+GROUPS = st.dictionaries(st.sampled_from("XYZ"), WORDS.filter(bool), max_size=2)
+
+
+@st.composite
+def make_concepts(draw: st.DrawFn) -> list[Concept]:
+    concepts = []
+    text = st.text(st.characters(codec="utf8"))
+    for cui in draw(st.lists(text.map("{}!".format), unique=True)):
+        words, codes = [draw(WORDS) for _ in range(3)], draw(GROUPS)
+        aliases = draw(WORDS.filter(bool))
+        place = st.sampled_from(range(len(aliases)))
+        places = st.lists(place, min_size=1, unique=True).map(sorted)
+        groups = st.dictionaries(st.sampled_from("XYZ"), places, max_size=3)
+        related = {
+            relation: {f"{relation}{source}": some for source, some in group.items()}
+            for relation in draw(st.sets(st.sampled_from(["broader", "related"])))
+            if (group := draw(GROUPS))
+        }
+        said = dict.fromkeys(words[2][:1], "table")
+        definition = draw(st.sampled_from([None, "What it is."]))
+        more = (codes, words[1], definition, words[2], draw(groups), draw(groups))
+        concepts.append(Concept(cui, aliases, words[0], *more, related, said))
+    return concepts
+
+
+@given(concepts=make_concepts(), size=st.integers(1, 3))
+def test_concepts_are_built_of_their_facts_in_any_order_of_concepts(concepts, size):
+    each = [concept_facts(concept) for concept in concepts]
+    mixed = filter(None, chain.from_iterable(zip_longest(*each)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(facts, "PACK", size)
+        patch.setattr(facts, "BATCH", size)
+        for given_facts in (mixed, chain.from_iterable(each)):
+            built, dropped = build(*given_facts)
+            assert built == sorted(concepts, key=lambda concept: concept.cui)
+            assert dropped == {}
+
+
+def test_build_concepts_keeps_those_that_pass_the_gate():
+    found, dropped = build(
+        Fact("A", NAME, "a"),
+        Fact("A", KEEP),
+        Fact("A", TYPE, "T2", 2),
+        Fact("A", TYPE, "T1", 1),
+        Fact("A", TYPE, "T0", 1),
+        Fact("A", DEFINITION, "Second.", 2),
+        Fact("A", DEFINITION, "", 0),
+        Fact("A", DEFINITION, "First.", 1),
+        Fact("A", RETIRED, "A0", 0, "first"),
+        Fact("A", RETIRED, "A0", 1, "second"),
+        Fact("B", NAME, "b"),
+        Fact("b", REPLACED_BY, "B"),
+        Fact("a", REPLACED_BY, "A", 0, "table"),
+        Fact("C", KEEP),
+        gate="others",
+    )
+    concept = Concept("A", ["a"], ["T1", "T0"], definition="First.")
+    retired_by = {"A0": "first", "a": "table"}
+    assert found == [replace(concept, retired=["A0", "a"], retired_by=retired_by)]
+    assert dropped == {
+        "others": 1,
+        "concepts without a name": 1,
+        "retired ids that lead to no concept": 1,
+    }
 
 
 def test_build_concepts_follows_replaced_ids_to_one_concept():
