@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -104,19 +105,28 @@ def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
         on_error=errors.append,
         counts=counts,
         keep_failed=True,
+        **case.get("options", {}),
     )
     shown: list[dict[str, Any]] = []
-    for each in documents:
-        data = {"id": each.id, "text": each.text, "mentions": each.mentions}
-        data |= {"fields": each.fields, "place": each.place, "failed": bool(each.error)}
-        shown.append({key: value for key, value in data.items() if value})
-    texts = [str(error).replace(f"{folder}/", "") for error in errors]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for each in documents:
+            data = {"id": each.id, "text": each.text, "mentions": each.mentions}
+            data |= {"fields": each.fields, "place": each.place}
+            data["failed"] = bool(each.error)
+            shown.append({k: v for k, v in data.items() if v not in (None, "", False)})
+    texts = [
+        str(each).replace(f"{folder}/", "")
+        for each in (*errors, *(warning.message for warning in warned))
+    ]
     assert "SENTINEL" not in "".join(texts)
-    places = [text.partition(" Expected")[0] for text in texts]
-    return [*shown, {"errors": places, "counts": dict(counts)}]
+    places = [text.partition(" Expected")[0] for text in texts[: len(errors)]]
+    shown.append({"errors": places, "counts": dict(counts)})
+    if warned:
+        shown[-1]["warnings"] = texts[len(errors) :]
+    return shown
 
 
-@pytest.mark.filterwarnings("ignore:.*W534")
 @pytest.mark.parametrize(
     ("case", "expected"),
     [

@@ -20,6 +20,7 @@ from spacy.tokens import DocBin
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.docbin import has_few_values
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
@@ -194,10 +195,10 @@ def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
 
 def test_select_spans_keeps_the_longest():
     counts: Counter[str] = Counter()
-    spans = spans_of((5, 9), (0, 4), (3, 6), (0, 4), (9, 10), (5, 10), (6, 7))
-    found = [(span.start, span.end) for span in select_spans(spans, counts)]
-    assert found == [(0, 4), (5, 10)]
-    assert counts == {"mentions": 6, "overlapping": 4}
+    places = (5, 9), (0, 4), (3, 6), (0, 4), (9, 10), (4, 10), (6, 7), (10, 12)
+    found = select_spans(spans_of(*places), counts)
+    assert [span[:2] for span in found] == [(0, 4), (4, 10), (10, 12)]
+    assert counts == {"mentions": 7, "overlapping": 4}
 
 
 @given(
@@ -367,7 +368,7 @@ def test_documents_any_json_is_a_document_or_an_error_of_ours(tmp_path_factory, 
 
 def test_read_documents_warns_of_what_makes_the_tokenizer_slow(tmp_path):
     texts = {
-        "a": "(" * 1_900,
+        "a": "(" * 2_000,
         "b": "x" * 9_000,
         "c": "x" + "_)" * 1_100,
         "d": "€" * 2_100,
@@ -387,6 +388,12 @@ def test_read_documents_what_takes_the_tokenizer_hours_is_an_error(tmp_path):
     path.write_text("(" * 100_001)
     with pytest.raises(SapbertError, match=r"E536.*'a\.txt' has 100,001"):
         list(read_documents(list_inputs([path]), longest=1_000_000))
+    errors: list[SapbertError] = []
+    for keep_failed in (False, True):
+        options = {"on_error": errors.append, "keep_failed": keep_failed}
+        found = list(read_documents(list_inputs([path]), longest=1_000_000, **options))
+        failed = Document("a.txt", "", mentions=[], error=str(errors.pop()))
+        assert found == [failed] * keep_failed
     path.write_text("(" * 100_000)
     with pytest.warns(UserWarning, match="W531"):
         assert len(list(read_documents(list_inputs([path]), longest=1_000_000))) == 1
@@ -445,14 +452,32 @@ def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path):
     docs = []
     for number in range(21):
         doc = nlp("word " * (number % 7) + ("x " * 11_000 if number == 9 else ""))
-        doc.cats, doc.user_data["number"] = {"a": number}, number
+        doc.cats, doc.user_data["id"] = (
+            {"a": number},
+            [number, f"n{number}", True][number % 3],
+        )
         doc.spans["s"] = [doc[:1]] if number % 7 else []
         docs.append(doc)
     data = DocBin(docs=docs, store_user_data=True).to_bytes()
     (tmp_path / "x.spacy").write_bytes(data)
-    found = read_documents(
-        list_inputs([tmp_path / "x.spacy"]), longest=100, vocab=nlp.vocab
-    )
+    found = [
+        *read_documents(
+            list_inputs([tmp_path / "x.spacy"]), longest=100, vocab=nlp.vocab
+        )
+    ]
     expected = DocBin().from_bytes(data).get_docs(nlp.vocab)
     pairs = zip(found, expected, strict=True)
     assert all(one.doc.to_bytes() == other.to_bytes() for one, other in pairs)
+    ids = [0, "n1", "x.spacy:3", 3, "n4", "x.spacy:6"]
+    assert [document.id for document in found[:6]] == ids
+    assert [document.place for document in found[:2]] == ["x.spacy:1", "x.spacy:2"]
+
+
+def test_read_docbin_counts_values_in_three_levels_of_bytes():
+    deep: Any = 1
+    for _ in range(4):  # a list and its value are two
+        deep = srsly.msgpack_dumps([deep])
+    for value, count in (([1, [2, 3]], 6), ({"a": srsly.msgpack_dumps([4])}, 5)):
+        data = srsly.msgpack_dumps(value)
+        assert [has_few_values(data, most) for most in (count - 1, count)] == [0, 1]
+    assert [has_few_values(deep, most) for most in (5, 6)] == [False, True]
