@@ -8,6 +8,8 @@ import sys
 import zlib
 from collections import Counter
 from contextlib import suppress
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,12 @@ from spacy_sapbert.formats.inputs.files import (
     list_inputs,
 )
 from spacy_sapbert.formats.inputs.reading import read_documents, select_spans
-from spacy_sapbert.formats.inputs.rows import Columns, make_document, parse_line
+from spacy_sapbert.formats.inputs.rows import (
+    Columns,
+    make_document,
+    parse_line,
+    to_plain,
+)
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
 from tests.pipelines import NLP
@@ -240,6 +247,15 @@ def test_read_documents_of_a_workbook(tmp_path):
     book.save(tmp_path / "notes.xlsx")
     with pytest.raises(SapbertError, match="E117.*xlsx:4"):
         read_linked(tmp_path / "notes.xlsx", columns=columns)
+    with pytest.raises(SapbertError, match="E410.*'body'"):
+        read_linked(tmp_path / "notes.xlsx", columns=Columns("body"))
+
+
+def test_columns_of_any_type_are_kept_as_json_has_them():
+    values = [1.5, float("nan"), b"\xff", date(2026, 2, 1), "\ud800", Decimal("0.1")]
+    assert to_plain({7: (*values, True, None)}) == {
+        "7": [1.5, None, "ff", "2026-02-01", "?", "0.1", True, None]
+    }
 
 
 def test_read_csv_names_its_columns_unless_they_may_be_a_text(tmp_path):
