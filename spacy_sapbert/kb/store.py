@@ -106,8 +106,7 @@ class Store:
         for entry in map(Entry._make, found):  # many for a text
             by_row.setdefault(entry.row, []).append(entry)
         for entries in by_row.values():
-            if len(entries) > 1:
-                entries.sort(key=lambda entry: (entry.cui, entry.alias))
+            entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return by_row
 
     def entries_of(self, cui: str) -> list[Entry]:
@@ -163,11 +162,12 @@ class Store:
         """Return the concepts of which a code is a related one, and its relation."""
         marks = ", ".join("?" * len(sources))
         sql = (
-            "SELECT DISTINCT cui, relation FROM related_codes "
+            "SELECT cui, relation FROM related_codes "
             f"JOIN concepts ON id = concept WHERE source IN ({marks}) AND code = ? "
             "ORDER BY cui, relation"
         )
-        return self.query(sql, [*sources, code])
+        # With an overlay SQLite reads all codes if it is asked for distinct rows.
+        return [*dict.fromkeys(self.query(sql, [*sources, code]))]
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""

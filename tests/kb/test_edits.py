@@ -1,11 +1,13 @@
 """Concepts added and removed without rebuilding, and what differs afterwards."""
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import srsly
 
 from spacy_sapbert.cli.kb.description import describe_manifest
 from spacy_sapbert.errors import SapbertError
@@ -18,6 +20,7 @@ from spacy_sapbert.kb.edits.change import (
 )
 from spacy_sapbert.kb.edits.diff import compare_kbs
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.store import Store
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.vocabularies.compare import MEANINGS, Difference, describe_difference
@@ -223,29 +226,59 @@ def test_add_concepts_that_could_not_be_read_again_is_an_error(own_kb, concept):
     assert "L2" in remove_concepts(kb, ["C0000005"])
 
 
-def test_no_look_up_in_an_edited_kb_reads_a_whole_table(own_kb):
-    kb = add_concepts(load_kb(own_kb), [NEW])
-    store, cui = kb.store, "C0000001"
+@pytest.fixture
+def edited_kb(own_kb) -> KnowledgeBase:
+    """The sample with concepts changed, added and removed."""
+    languages, sources = {"SPA": [1]}, {"LOCAL": [0, 1], "OTHER": [1]}
+    added = [
+        NEW,
+        Concept("C0000001", ["STEMI"], sources={"OTHER": [0]}),
+        Concept("C0000007", ["sore head"]),
+        Concept("L1", ["ab", "hache"], ["T121"], {"LOCAL": ["8", "7"]}, ["C0000004"],
+                retired=["OLD"], retired_by={"OLD": "merged"}, languages=languages,
+                sources=sources),
+    ]  # fmt: skip
+    return remove_concepts(add_concepts(load_kb(own_kb), added), ["C0000002"])
+
+
+# Methods of the store, their arguments, and what they return. Those from `WHOLE` on
+# read all concepts or names.
+STORE = [*srsly.read_jsonl(Path(__file__).parent / "store.jsonl")]
+WHOLE = [name for name, *_ in STORE].index("count_concepts")
+
+
+def call(store: Store, name: str, values: list[Any]) -> Any:
+    """What a method of the store returns, as JSON; the last value may have options."""
+    options = values[-1] if values and isinstance(values[-1], dict) else {}
+    got = getattr(store, name)(*values[: len(values) - bool(options)], **options)
+    if isinstance(got, set):
+        got = sorted(got)
+    elif isinstance(got, Iterator):
+        got = [asdict(one) if isinstance(one, Concept) else one for one in got]
+    return json.loads(json.dumps(got))
+
+
+def test_store_of_an_edited_kb_by_hand(edited_kb):
+    answers = [[*asked, call(edited_kb.store, *asked)] for *asked, _ in STORE]
+    assert answers == STORE
+
+
+def test_no_look_up_in_an_edited_kb_reads_a_whole_table(edited_kb):
+    kb, store = edited_kb, edited_kb.store
     statements: list[str] = []
     connection = store.database.connection
     connection.set_trace_callback(statements.append)
-    looked_up = [
-        store.concept(cui),
-        store.entries([0, 1]),
-        store.entries_of(cui),
-        store.codes([cui]),
-        store.types([cui]),
-        store.parents([cui]),
-        store.current_cuis([cui]),
-        store.cuis_with_code(["LOCAL"], "7"),
-        store.children("C0000004"),
-        store.names_of_keys(name_keys("fever", "english")),
-        store.names_of_concept(0),
-        store.rows_of_keys([b"0"]),
-        find_names(kb, "fev", 3),
-    ]
+    for name, values, _ in STORE[:WHOLE]:
+        call(store, name, values)
+    for look_up in (
+        lambda: store.concept("C0000001"),
+        lambda: store.names_of_keys(name_keys("fever", "english")),
+        lambda: store.rows_of_keys([b"0"]),
+        lambda: find_names(kb, "fev", 3),
+    ):
+        look_up()
     connection.set_trace_callback(None)
-    assert len(statements) >= len(looked_up)
+    assert len(statements) >= len(STORE)
     for sql in statements:
         if sql.startswith("--"):  # of SQLite itself
             continue

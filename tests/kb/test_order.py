@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,12 +22,21 @@ from spacy_sapbert.kb.order.fit import (
     fit_weights,
 )
 from spacy_sapbert.kb.order.names import (
+    LEFT_FAR,
     LEFT_OUT,
     NO_CONCEPT,
+    NO_WORD,
+    NameExample,
     NameMention,
+    choose_examples,
+    choose_names,
+    choose_threshold,
+    has_enough,
+    is_alike,
     make_batch,
     make_examples,
     make_mentions,
+    make_other_groups,
 )
 from spacy_sapbert.kb.order.noise import KINDS, join_words, mistype, type_wrong
 from spacy_sapbert.linking.candidates import Entry
@@ -49,7 +59,9 @@ from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.ranker import MOST_MARGIN, OF_FIRST, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.thousand_names import make_concepts
 
+MENTIONS = Path(__file__).parent / "mentions.jsonl"
 SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra", "dub"]
 OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
 
@@ -116,6 +128,107 @@ def test_left_out_names_and_concepts_are_not_among_the_candidates(kb):
             assert example.features["cosine"].max() < 1
         if example.kind == NO_CONCEPT:
             assert example.right is None
+
+
+@pytest.fixture(scope="module")
+def families_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
+    """Families of the thousand names and some more, without an order."""
+    families = ("VEL", "TOL", "LAB", "DRUG", "EPO", "ADA")
+    concepts = make_concepts(["ENG", "SPA"])
+    concepts = [c for c in concepts if c.cui.startswith(families)] + [
+        Concept("X1", ["Borlun", "Borlun fever", "Marsh ache"], types=["T047"]),
+        Concept("X2", ["Borlun gland", "shared name"], types=["T047", "T121"]),
+        Concept("X3", ["heart drops", "shared name", "XY"]),
+        *(Concept(f"P{n}", [f"pain rest {n}"], types=["T061"]) for n in range(3)),
+    ]
+    folder = tmp_path_factory.mktemp("families")
+    return load_kb(make_kb(folder, concepts, backend="exact", order="none"))
+
+
+def test_mentions_that_are_made_of_names_and_words(families_kb, monkeypatch):
+    """If a change is meant, delete the file, run this test, and read what git shows."""
+    limits = {"MOST_NAMES": 70, "MOST_OTHERS": 5, "FEWEST_CONCEPTS": 3, "FEWEST": 9}
+    for name, value in limits.items():
+        monkeypatch.setattr(order_of_names, name, value)
+    names = families_kb.entries(range(families_kb.rows))
+    chosen = choose_names(families_kb, 30)
+    made: list[list[Any]] = [[entry.alias for entry in chosen]]
+    others = make_other_groups(families_kb, chosen)
+    for mention in (*others, *make_mentions(families_kb)):
+        rows = sorted(names[row][0].alias for row in mention.rows)
+        made.append([mention.kind, mention.text, mention.cui, rows, *mention.types])
+    # what was made of those that are no names, or were left out
+    examples = make_examples(families_kb)
+    made += [[e.kind, e.right, e.by_cosine, e.known] for e in examples]
+    if not MENTIONS.exists():
+        srsly.write_jsonl(MENTIONS, made)
+        pytest.fail(f"{MENTIONS} is written anew: read what git shows.")
+    assert made == [*srsly.read_jsonl(MENTIONS)]
+
+
+def make_examples_of(
+    kind: str, count: int, *, known: bool, right: int | None = 0
+) -> list[NameExample]:
+    features = {REAL: np.array([float(known)])}
+    example = NameExample(right, features, kind, by_cosine=True)
+    return [example] * count
+
+
+@pytest.mark.parametrize(
+    ("known", "others", "folds", "enough"),
+    [
+        *((100, 100, 1, True), (99, 100, 1, False), (100, 99, 1, False)),
+        *((99, 901, 1, True), (99, 900, 1, False)),
+        *((50, 50, 2, True), (49, 50, 2, False), (0, 500, 2, True), (0, 499, 2, False)),
+    ],
+)
+def test_examples_are_enough_and_of_both_kinds_if_there_are_enough(
+    known, others, folds, enough
+):
+    unusable = [
+        *make_examples_of(LEFT_OUT, 2_000, known=True, right=None),
+        *make_examples_of(LEFT_FAR, 2_000, known=True),
+    ]
+    some = make_examples_of(LEFT_OUT, known, known=True)
+    rest = make_examples_of(LEFT_OUT, others, known=False)
+    examples = [*unusable, *some, *rest]
+    assert has_enough(examples, folds=folds) is enough
+    of_known = choose_examples(examples, known=True, folds=folds)
+    fewest = 100 // folds
+    assert len(of_known) == 2_000 + known + (0 if known >= fewest else others)
+    of_others = choose_examples(examples, known=False, folds=folds)
+    assert len(of_others) == others + (0 if others >= fewest else 2_000 + known)
+
+
+def test_threshold_is_the_best_for_links_and_for_each_kind_without_a_concept():
+    right = [0.3, 0.6, 0.9]
+    for kinds, chances, expected in (
+        ([NO_CONCEPT, NO_CONCEPT, NO_WORD], [0.2, 0.5, 0.1], 0.3),
+        ([], [], 0.3),
+        ([NO_WORD], [0.00004], 0.05),
+        ([NO_WORD], [0.99999], 0.3),
+        ([NO_WORD] * 3, [0.01, 0.02, 0.3], 0.05),
+    ):
+        found = choose_threshold(
+            np.array([*right, *chances]),
+            np.array([True] * 3 + [False] * len(kinds)),
+            np.array([LEFT_OUT] * 3 + kinds),
+        )
+        assert found == expected, kinds
+    # Of 100 right ones, five linked less weigh as much as one kind not linked.
+    chances = np.repeat([0.2, 0.9, 0.5], [5, 95, 1])
+    kinds = np.repeat([LEFT_OUT, NO_WORD], [100, 1])
+    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.2
+    chances[:1] = 0.9
+    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.9
+    chances[:] = 0.01
+    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.05
+
+
+def test_names_are_alike_if_they_share_half_of_their_words():
+    assert is_alike("Borlun fever", "Borlun")
+    assert is_alike("Borlun fever of adults", "fever of adults")
+    assert not is_alike("Borlun fever", "Marsh fever")
 
 
 def test_a_disturbed_name_that_is_another_name_is_no_example(kb):

@@ -12,7 +12,8 @@ from spacy_sapbert.kb.agreement import Without, WordTable
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.words import FILES, build_words, list_real_words
-from spacy_sapbert.linking.features import Shared
+from spacy_sapbert.linking.candidates import Entry, RankedEntry
+from spacy_sapbert.linking.features import EXCLUDED, FoundName, Shared, pool_concepts
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -24,6 +25,9 @@ CONCEPTS = [
     Concept("C4", ["Tolan A", "Tolan α"]),
     Concept("C5", ["no rash", "without rash"]),
     Concept("C6", ["typical rash"]),
+    Concept("C7", ["renal dysfunction", "zorbal rash", "atypical ache"]),
+    Concept("C8", ["impaired hepatic function"]),
+    Concept("C9", ["Zorb type 1", "Marsh type 2"]),
 ]
 
 
@@ -56,21 +60,23 @@ def find_excluded(kb: KnowledgeBase, text: str, *, english: bool = True) -> set[
 
 def test_weights_are_the_rarity_of_words_by_hand(kb):
     table = kb.parts.words
-    # 10 names may be English: all but "tipo 2", "fiebre aguda" and "acute".
-    assert table.totals == [10, 13]
+    # 16 names may be English: all but "tipo 2", "fiebre aguda" and "acute".
+    assert table.totals == [16, 19]
     words = compare(kb, "acute velmor xyzzy")
     # "acute" is in one English name, "velmor" in three.
-    expected = [math.log(12 / 2), math.log(12 / 4), math.log(12 / 1)]
+    expected = [math.log(18 / 2), math.log(18 / 4), math.log(18 / 1)]
     assert words.weights == pytest.approx(expected)
     # The Spanish "acute" is folded in another way: of both counts the larger one.
-    expected = [math.log(15 / 2), math.log(15 / 4), math.log(15 / 1)]
+    expected = [math.log(21 / 2), math.log(21 / 4), math.log(21 / 1)]
     every = compare(kb, "acute velmor xyzzy", english=False)
     assert every.weights == pytest.approx(expected)
-    assert table.most(english=True) == pytest.approx(math.log(12))
+    assert table.most(english=True) == pytest.approx(math.log(18))
     weights = table.weigh(["velmor", "fiebre"], english=True)
     assert weights == pytest.approx(
-        {"velmor": math.log(12 / 4), "fiebre": math.log(12)}
+        {"velmor": math.log(18 / 4), "fiebre": math.log(18)}
     )
+    weights = table.weigh(["2", "fiebre"], english=False)
+    assert weights == pytest.approx({"2": math.log(21 / 4), "fiebre": math.log(21)})
 
 
 def test_real_words_are_those_of_names_and_of_the_encoder(kb):
@@ -88,7 +94,14 @@ def test_words_of_names_in_other_languages_do_not_count_in_english(kb):
     # Counts of English names stay if a Spanish one with the word is left out.
     (concept,) = kb.store.numbers_of_cuis(["C3"]).values()
     shared = compare(kb, "acute", without=[Without(concept, None)])
-    assert shared.weights == pytest.approx([math.log(12 / 2)])
+    assert shared.weights == pytest.approx([math.log(18 / 2)])
+    (concept,) = kb.store.numbers_of_cuis(["C1"]).values()
+    rows = {alias: row for alias, _, row in kb.store.names_of_concept(concept)}
+    without = [Without(concept, frozenset([rows["tipo 2"]]))]
+    for english, expected in ((True, 18 / 3), (False, 21 / 3)):
+        shared = compare(kb, "2", ["C1"], english=english, without=without)
+        assert shared.weights == pytest.approx([math.log(expected)])
+        assert shared.covered.tolist() == [[True]]
     assert compare(kb, "rash").covered.shape == (0, 1)
     nothing = compare(kb, "?", ["C0", "C1"])
     assert nothing.covered.shape == (2, 0)
@@ -96,26 +109,73 @@ def test_words_of_names_in_other_languages_do_not_count_in_english(kb):
     compared = compare(kb, "velmor type one rash", ["C0", "C1", "C2"])
     covered = [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]
     assert compared.covered.astype(int).tolist() == covered
+    # Not the Spanish fold of "rashes" is a word of the names, but the English one.
+    compared = compare(kb, "velmor rashes", ["C0", "C2"], english=False)
+    assert compared.covered.astype(int).tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(
     ("mention", "expected"),
     [
-        ("velmor type 3", {"C0", "C1"}),
+        ("velmor type 3", {"C0", "C1", "C9"}),
         ("velmor type II", {"C0"}),
+        ("3", {"C0", "C1", "C9"}),
         ("velmor type", set()),
         ("tolan a", set()),
         ("tolan beta", {"C4"}),
+        ("b", set()),  # which may be an abbreviation
         ("chronic rash", {"C2"}),
         ("hypozincemia", {"C2"}),
         # A concept without a negation is not that with one.
-        ("no fever", {"C0", "C1", "C2", "C3", "C4", "C6"}),
-        # Only a letter differs: "atypicl" may be a misspelled "typical".
+        ("no fever", {f"C{n}" for n in range(10)} - {"C5"}),
         ("nontypical rash", {"C6"}),
+        ("atypical rash", {"C6"}),
+        ("typical rash", {"C7"}),
+        # Only a letter differs: "azorbal" may be a misspelled "zorbal".
+        ("azorbal rash", set()),
+        # What is impaired is a dysfunction.
+        ("renal function", {"C7"}),
+        ("impaired renal function", set()),
+        ("hepatic dysfunction", set()),
     ],
 )
 def test_excluded_concepts_by_hand(kb, mention, expected):
     assert find_excluded(kb, mention) == expected
+
+
+def list_entries(kb: KnowledgeBase) -> dict[str, Entry]:
+    """The entry of each name."""
+    entries = kb.entries(range(kb.rows)).values()
+    return {entry.alias: entry for some in entries for entry in some}
+
+
+def test_excluded_concepts_are_put_last_of_the_ten_that_are_compared(kb):
+    known = list_entries(kb)
+    names = ["Velmor type 1", "acute rash", "Velmor type 2", "Zorb type 1"]
+    names += ["typical rash"] * 6 + ["Velmor I"]
+    near = [RankedEntry(1 - n / 8, known[a], 1 - n / 8) for n, a in enumerate(names)]
+    table, english = kb.parts.words, Filter(document_language="en")
+    ordered, excluded = table.put_excluded_last("velmor type 3", near, english)
+    keys = [(concept.entry.alias, concept.key) for concept in ordered]
+    left = [("acute rash", 0.875), *((names[4], 1 - n / 8) for n in range(4, 10))]
+    last = [(names[n], -1 - n / 8) for n in (0, 2, 3)]
+    assert keys == [*left, *last, ("Velmor I", -3 - 10 / 8)]
+    assert not excluded
+    assert table.put_excluded_last("velmor", near, english) == (near, False)
+    assert table.put_excluded_last("velmor type 3", near[:1], english)[1]
+
+
+def test_a_concept_is_excluded_if_all_its_names_near_a_mention_are(kb):
+    known = list_entries(kb)
+    for names, expected in (
+        (["Zorb type 1", "acute rash"], [1, 0]),
+        (["Zorb type 1", "Marsh type 2", "Velmor I"], [0, 1]),
+    ):
+        found = [FoundName(1 - n / 9, n / 9, known[a]) for n, a in enumerate(names)]
+        pool = pool_concepts(found, kb.searcher.find_provenance)
+        filter = Filter(document_language="en")
+        features = kb.parts.words.features("zorb type 2", pool, filter)
+        assert features[EXCLUDED].tolist() == expected
 
 
 def test_mention_says_more_than_a_name_that_counts(make_kb, tmp_path):
@@ -155,7 +215,7 @@ def test_names_that_are_left_out_do_not_count(kb):
         without = [Without(concept, left)]
         shared = compare(kb, "acute hyperzincemia", ["C2"], without=without)
         assert shared.real.tolist() == [True, zinc]  # "acute" is a token
-        expected = [math.log(12), math.log(12 / (1 + zinc))]
+        expected = [math.log(18), math.log(18 / (1 + zinc))]
         assert shared.weights == pytest.approx(expected)
         if left is not None:  # of a concept without names, nothing is compared
             assert shared.covered.tolist() == [[acute, zinc]]
@@ -164,7 +224,7 @@ def test_names_that_are_left_out_do_not_count(kb):
 def test_words_of_edits_are_read_from_their_names(make_kb, tmp_path):
     kb = load_kb(make_kb(tmp_path, CONCEPTS))
     kb = add_concepts(kb, [Concept("X1", ["Velmor type 5"]), Concept("C0", ["Zorb"])])
-    assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "X1"}
+    assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "C9", "X1"}
     assert "X1" not in find_excluded(kb, "velmor type 5")
     compared = compare(kb, "zorb", ["C0"])
     assert compared.covered.tolist() == [[True]]
