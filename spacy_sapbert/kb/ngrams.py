@@ -223,9 +223,9 @@ def iter_names(store: Store, rows: range) -> Iterator[tuple[str, bool]]:
         block = rows[start : start + NAMES_AT_ONCE]
         entries = store.entries(block)
         for row in block:
-            names = entries.get(row, ())
+            names = entries[row]
             english = any(store.rules_of(entry.origin) == "english" for entry in names)
-            yield (names[0].alias if names else ""), english
+            yield names[0].alias, english
 
 
 def build_ngrams(store: Store, rows: range, folder: Path) -> None:

@@ -27,7 +27,8 @@ CHANCES = (MARGIN, *OF_NAME)
 BEHIND_FIRST = "behind_first"  # score in the order of names, less the highest one
 OF_TREES = (*FEATURES, MISSPELLED, REAL, BEHIND_FIRST)  # what trees may ask for
 
-Weight = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
+MOST_WEIGHT = 1e6
+Weight = Annotated[FiniteFloat, Field(ge=-MOST_WEIGHT, le=MOST_WEIGHT)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 
@@ -42,7 +43,7 @@ class Weights(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     mean: dict[str, Weight]
-    scale: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e6)]]
+    scale: dict[str, Annotated[FiniteFloat, Field(gt=0, le=MOST_WEIGHT)]]
     weight: dict[str, Weight]
     temperature: Weight = 0.0
 

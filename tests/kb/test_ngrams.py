@@ -1,3 +1,5 @@
+import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,19 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import ngrams
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.ngrams import (
     FILES,
     NgramIndex,
     Postings,
+    build_ngrams,
+    find_highest,
+    iter_names,
     load_ngrams,
     write_ngrams,
 )
 from spacy_sapbert.linking.text import fold_letters
+from spacy_sapbert.vocabularies.concepts import Concept
 
 NAMES = [
     "Myocardial infarction",
@@ -112,6 +119,82 @@ def test_english_cosines_do_not_depend_on_names_in_other_languages(tmp_path):
     # In a document in another language, all names count.
     (_, both), *_ = load(english=False).unite(["dolor"], [np.arange(8)], 1)
     assert both[5] > 0
+
+
+def count_grams(name: str) -> Counter[str]:
+    """How often each 3-gram is in a name, computed without arrays."""
+    words = [f" {word} " for word in fold_letters(name).split()]
+    return Counter(w[at : at + 3] for w in words for at in range(len(w) - 2))
+
+
+def test_3_grams_of_an_overlay_weigh_as_if_they_had_been_built(tmp_path):
+    built = ["heart attack", "heart pain", "Herz", "fever"]
+    added = ["heart burn", "burn burn", "", "Brand", "zz zz"]
+    write(built, tmp_path / "built", foreign=["Herz"])
+    write(added, tmp_path / "added", foreign=["Brand"])
+    folders = (tmp_path / "built", len(built)), (tmp_path / "added", len(added))
+    for english, foreign in ((True, {"Herz", "Brand"}), (False, set())):
+        layers = (load(folder, rows, english=english) for folder, rows in folders)
+        index = NgramIndex(*layers)
+        old = [name for name in built if name not in foreign]
+        new = [name for name in added if name not in foreign]
+        weights: dict[str, float] = {}
+        # Of a 3-gram that was built in, the weight stays. A name without one counts in
+        # what was built, and not in an overlay.
+        for names, total in ((new, len(old) + len(new) - 1), (old, len(old))):
+            numbers = Counter(gram for name in names for gram in count_grams(name))
+            for gram, number in numbers.items():
+                weights[gram] = math.log((1 + total) / (1 + number)) + 1
+        vectors = [
+            {g: n * weights.get(g, 0) for g, n in count_grams(name).items()}
+            for name in ("heart burns", *built, *added)
+        ]
+        lengths = [math.hypot(*vector.values()) for vector in vectors]
+        expected = [
+            sum(
+                vectors[0][gram] * value
+                for gram, value in vector.items()
+                if gram in vectors[0]
+            )
+            / (length * lengths[0] or 1)
+            * (name not in foreign)
+            for name, vector, length in zip(
+                [*built, *added], vectors[1:], lengths[1:], strict=True
+            )
+        ]
+        assert all_cosines(index, "heart burns", 9) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cosines", "k", "expected"),
+    [
+        ([0.5, 0.9, 0.5, 0.5, 0], 1, [1]),
+        ([0.5, 0.9, 0.5, 0.5, 0], 2, [1, 0]),
+        ([0.5, 0.9, 0.5, 0.5, 0], 3, [1, 0, 2]),
+        ([0.5, 0.9, 0.5, 0.5, 0], 9, [1, 0, 2, 3]),
+        ([0, 0.1, 0.2, 0.9, 0.3], 2, [3, 4]),
+        ([0, 0, 0], 2, []),
+        ([], 2, []),
+    ],
+)
+def test_find_highest_by_hand(cosines, k, expected):
+    assert find_highest(np.array(cosines), k).tolist() == expected
+
+
+def test_the_names_of_rows_that_are_indexed(make_kb, tmp_path, monkeypatch):
+    """Of names on one row, the first by concept; English if one of them may be."""
+    concepts = [
+        Concept("C2", ["MI", "fever"], languages={"ENG": [0]}),
+        Concept("C1", ["mi", "fiebre", "pain"], languages={"SPA": [0, 1]}),
+    ]
+    store = load_kb(make_kb(tmp_path, concepts)).store
+    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 2)
+    named = [("mi", True), ("fever", True), ("fiebre", False), ("pain", True)]
+    assert [*iter_names(store, range(4))] == named
+    build_ngrams(store, range(1, 4), tmp_path / "built")
+    write_ngrams(named[1:], tmp_path / "written")
+    for path in (tmp_path / "written").iterdir():
+        assert (tmp_path / "built" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", FILES)

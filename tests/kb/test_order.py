@@ -18,6 +18,7 @@ from spacy_sapbert.kb.order import names as order_of_names
 from spacy_sapbert.kb.order.fit import (
     Example,
     check_right,
+    compute_chances,
     fit_probability,
     fit_weights,
 )
@@ -56,7 +57,13 @@ from spacy_sapbert.linking.features import (
     pool_concepts,
 )
 from spacy_sapbert.linking.filters import Filter
-from spacy_sapbert.linking.ranker import MOST_MARGIN, OF_FIRST, Ranker, Weights
+from spacy_sapbert.linking.ranker import (
+    MOST_MARGIN,
+    MOST_WEIGHT,
+    OF_FIRST,
+    Ranker,
+    Weights,
+)
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.thousand_names import make_concepts
@@ -183,8 +190,9 @@ def make_examples_of(
     ],
 )
 def test_examples_are_enough_and_of_both_kinds_if_there_are_enough(
-    known, others, folds, enough
+    known, others, folds, enough, monkeypatch
 ):
+    monkeypatch.setattr(order_of_names, "MANY", 1_000)
     unusable = [
         *make_examples_of(LEFT_OUT, 2_000, known=True, right=None),
         *make_examples_of(LEFT_FAR, 2_000, known=True),
@@ -480,3 +488,60 @@ def test_fit_weights_equals_scikit_learn():
     assert got == pytest.approx(expected.coef_[0], abs=2e-3)
     scores = [fitted.scores(e.features) for e in examples]
     assert check_right(examples, scores).mean() > 0.7
+
+
+def make_cosines(*cosines: float, right: int | None = 0, excluded: int = -1) -> Example:
+    values = np.array(cosines)
+    behind = np.array([float(place == excluded) for place in range(len(values))])
+    return Example(right, {"cosine": values, EXCLUDED: behind, "ngrams": 0 * values})
+
+
+def test_temperature_by_hand():
+    """The first of two candidates is right in three of four mentions."""
+    examples = [make_cosines(0.6, 0.5, right=number == 3) for number in range(4)]
+    examples += [make_cosines(0.9, 0.6, 0.5, right=1, excluded=0)] * 3
+    examples += [make_cosines(0.9, 0.6, 0.5, right=2, excluded=0)]
+    examples += [make_cosines(0.1, 0.9, 0.2, right=None)]
+    fitted = fit_weights(examples, ["ngrams"], penalty=0.03, temperature=True)
+    assert fitted.temperature == pytest.approx(np.log(3) / 0.1, rel=1e-4)
+    assert fitted.weight == {"ngrams": 0.0}
+    assert fitted.scale == {"ngrams": 0.001}
+    # All are right, by so little that no weight is large enough.
+    examples = [make_cosines(0.501, 0.5)] * 3
+    fitted = fit_weights(examples, ["ngrams"], penalty=0.03, temperature=True)
+    assert fitted.temperature == MOST_WEIGHT
+
+
+def test_probability_by_hand():
+    """Three of four mentions with a high cosine are right, and one with a low one."""
+    names = (*OF_FIRST, MISSPELLED, REAL)
+    first = dict.fromkeys(names, 1.0)
+
+    def make(right: int | None, excluded: float, *values: dict[str, float]) -> Example:
+        features = {name: np.array([v[name] for v in values]) for name in names}
+        return Example(right, {**features, EXCLUDED: np.full(len(values), excluded)})
+
+    high, low = {**first, "cosine": 1.0}, {**first, "cosine": 0.0}
+    wrong = {**high, "characters": 2.0}  # for which few examples say that it is
+    examples = [make(0, 0.0, high)] * 3 + [make(None, 0.0, wrong)]
+    examples += [make(None, 0.0, low)] * 3 + [make(0, 0.0, low)]
+    # These say nothing.
+    examples += [make(0, 1.0, low)] * 9 + [make(None, 0.0)]
+    scores = [np.ones(len(example.features["cosine"])) for example in examples]
+    for chosen in ({}, {"names": ["cosine"]}):
+        counts = [1e6] * len(examples)
+        fitted = fit_probability(Ranker(), examples, scores, counts=counts, **chosen)
+        assert fitted.chance == {"cosine": pytest.approx(2 * np.log(3), abs=1e-4)}
+        assert fitted.intercept == pytest.approx(-np.log(3), abs=1e-4)
+    # Nothing is less likely for a higher cosine: no weight is left.
+    counts[4:7] = [0.0] * 3
+    fitted = fit_probability(Ranker(), examples, scores, counts=counts)
+    assert (fitted.chance, fitted.intercept) == ({}, pytest.approx(np.log(4), abs=1e-4))
+    # The highest score of the first two is of what is right; others have no answer.
+    tops = [np.array([0.1, 0.9]), np.array([0.9, 0.1]), np.array([0.9, 0.1])]
+    some = [make(right, 0.0, high, low) for right in (1, 1, None)]
+    assert check_right(some, tops).tolist() == [True, False, False]
+    chances = compute_chances(
+        Ranker(chance={}), [*some, examples[-1]], [*tops, np.ones(0)]
+    )
+    assert chances.tolist() == [0.5, 0.5, 0.5, 0]

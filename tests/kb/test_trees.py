@@ -1,18 +1,23 @@
 """Tests of boosted trees: how they are fitted, written, and what they score."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from spacy_sapbert.kb.order import boost
 from spacy_sapbert.kb.order.boost import (
     QUESTIONS,
     Candidates,
+    compute_gains,
     compute_lambdas,
     find_edges,
     fit_trees,
     grow_tree,
+    join_candidates,
 )
 from spacy_sapbert.kb.order.names import load_general
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, OF_NAMES, REAL
@@ -128,6 +133,54 @@ def test_the_first_question_equals_that_of_scikit_learn():
     numbers = {name: number for number, name in enumerate("abc")}
     answers = [values[numbers[q.feature]] > q.threshold for q in tree.questions]
     assert leaves.tolist() == (np.array([8, 4, 2, 1]) @ np.array(answers)).tolist()
+
+
+TWO_TREES = [
+    "a>0.432083246 b>0.556404159 a>0.607859222 a>0.922458249: -0.0776367 0 0 0 "
+    "-0.00881323 0 0 0 -0.049114 0 0.0384219 -0.0520954 0.0497713 0 0.0787916 "
+    "0.0451918",
+    "b>0.73000755 c>0.642596416 c>0.0283316556 c>0.977719952: 0.00914034 0 -0.0446852 "
+    "0 0 0 0.0127227 -0.0227401 -0.0174239 0 0.0441977 0 0 0 0.0555145 0",
+]
+
+
+def test_trees_of_few_candidates_are_those_of_the_last_version(monkeypatch):
+    """Their questions and values are not known otherwise; scores and gains are."""
+    monkeypatch.setattr(boost, "TREES", 2)
+    random = np.random.default_rng(1)
+    sizes = [3, 2, 4] * 20
+    features = [dict(zip("abc", random.random((3, n)), strict=True)) for n in sizes]
+    right = [int((f["a"] + f["b"] ** 2).argmax()) for f in features]
+    candidates = join_candidates(features, right, [1.0, 2.0, 0.5] * 20, "cab")
+    assert candidates.mentions.tolist() == np.repeat(np.arange(60), sizes).tolist()
+    assert candidates.right[:4].tolist() == [
+        right[0],
+        3 + right[1],
+        5 + right[2],
+        9 + right[3],
+    ]
+    assert candidates.counts[:4].tolist() == [1.0, 2.0, 0.5, 1.0]
+    assert candidates.features["b"][3:5].tolist() == features[1]["b"].tolist()
+    found, known = (
+        [re.split(r"[>: ]+", text) for text in trees]
+        for trees in (fit_trees(candidates, "cab").trees, TWO_TREES)
+    )
+    for cells, expected in zip(found, known, strict=True):
+        assert cells[:8:2] == expected[:8:2]
+        numbers = [*cells[1:8:2], *cells[8:]], [*expected[1:8:2], *expected[8:]]
+        mine, its = ([*map(float, some)] for some in numbers)
+        assert mine == pytest.approx(its, abs=1e-5)
+    alike = candidates._replace(features={name: np.ones(180) for name in "cab"})
+    assert fit_trees(alike, "cab").trees == ["c>0: 0 0"]
+
+
+def test_gains_by_hand():
+    slope, curve = (
+        np.array([[1.0, 3.0, 2.0], [0.0, 0.0, 4.0]]),
+        np.array([[1.0, 3.0, 5.0], [2.0, 2.0, 4.0]]),
+    )
+    left = [1 / 6 + 1 / 9 + 0 + 16 / 7, 9 / 8 + 1 / 7 + 0 + 16 / 7]
+    assert compute_gains(slope, curve) == pytest.approx(left)
 
 
 def test_trees_learn_what_no_sum_of_features_says():

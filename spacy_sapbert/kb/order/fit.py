@@ -13,7 +13,16 @@ from ...linking.probability import (
     fit_logistics,
     list_beside,
 )
-from ...linking.ranker import BEHIND, CHANCES, CLIP, DOUBT, Ranker, Weights, confidence
+from ...linking.ranker import (
+    BEHIND,
+    CHANCES,
+    CLIP,
+    DOUBT,
+    MOST_WEIGHT,
+    Ranker,
+    Weights,
+    confidence,
+)
 from ..folder.records import AtThreshold
 
 ITERATIONS = 200
@@ -89,11 +98,13 @@ def fit_weights(
     if temperature:
         minimise(log_temperature, 0.0)
     minimise(weight, penalty)
+    # It has no maximum if every right candidate has the highest cosine.
+    fitted = min(float(log_temperature.exp()), MOST_WEIGHT)
     return Weights(
         mean=round_values(names, mean),
         scale=round_values(names, scale),
         weight=round_values(names, weight.numpy()),
-        temperature=round(float(log_temperature.exp()), DIGITS) if temperature else 0.0,
+        temperature=round(fitted, DIGITS) if temperature else 0.0,
     )
 
 
