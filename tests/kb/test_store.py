@@ -8,33 +8,9 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.database import Database
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
-from spacy_sapbert.kb.folder.layout import STORE_FILE
-from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.store import Store
 from spacy_sapbert.vocabularies.concepts import Concept
-
-
-@pytest.fixture
-def store(sample_kb) -> Store:
-    version = read_version(sample_kb)
-    return Store(Database(version.path(STORE_FILE)), version.manifest.counts)
-
-
-def test_store_returns_every_concept(store, few_concepts):
-    assert list(store.concepts()) == few_concepts
-    assert store.concept("C9999999") == few_concepts[0]
-    assert store.concept("C7777777") is None
-    assert store.types(["C0000004", "C0000007"]) == {"C0000004": ["T184"]}
-    assert store.parents(["C0000001", "C0000003"]) == {"C0000001": ["C0000003"]}
-    found = store.entries(range(5000))  # more than one statement may have
-    assert sorted(found) == list(range(21))
-    assert sum(map(len, found.values())) == 23  # all aliases but the unreadable one
-    with pytest.raises(SapbertError, match="E306.*readonly"):
-        store.query("DELETE FROM concepts")
-
 
 WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute"]
 # Six trunks, and under each six branches; some share names, one has none to read.

@@ -18,7 +18,11 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
-from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
+from spacy_sapbert.kb.edits.change import (
+    TaughtDocument,
+    discard_edits,
+    discard_teaching,
+)
 from spacy_sapbert.kb.folder.layout import FILE
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
 from spacy_sapbert.kb.folder.versions import (
@@ -29,9 +33,24 @@ from spacy_sapbert.kb.folder.versions import (
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
-from spacy_sapbert.kb.teaching.documents import resolve_documents
-from spacy_sapbert.kb.teaching.examples import TaughtExample, make_examples
-from spacy_sapbert.kb.teaching.teach import leave_out_right, teach_documents
+from spacy_sapbert.kb.teaching.documents import (
+    Meaning,
+    describe_sources,
+    find_contradictions,
+    resolve_documents,
+)
+from spacy_sapbert.kb.teaching.examples import (
+    FoldCounts,
+    TaughtExample,
+    assign_folds,
+    list_queries,
+    make_examples,
+)
+from spacy_sapbert.kb.teaching.teach import (
+    best_threshold,
+    leave_out_right,
+    teach_documents,
+)
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -158,11 +177,13 @@ def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb):
 def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb):
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["Ward fever"])])
     kb = remove_concepts(kb, ["C0000005"], alias="DM")
-    document = make_document(("sugar illness", "C0000005"), ("hot ward", "L1"))
+    document = make_document(
+        ("sugar illness", "C0000005"), ("hot ward", "L1"), ("q", "L1")
+    )
     kb, _ = teach_documents(kb, [document], force=True)
     kb = add_concepts(kb, [Concept("L2", ["Other"])])
     assert kb.link(["sugar illness"])[0].cui == "C0000005"
-    assert kb.link(["hot ward"])[0].cui == "L1"
+    assert {linked.cui for linked in kb.link(["hot ward", "q"])} == {"L1"}
     assert "DM" not in kb["C0000005"].aliases
     kb = remove_concepts(kb, ["C0000005"], alias="sugar illness")
     assert "sugar illness" not in kb["C0000005"].aliases
@@ -332,6 +353,8 @@ def test_teach_counts_what_it_cannot_learn(own_kb):
         {"": 1},
         {"C0000001": 1},  # a retired id
     ]
+    cuis = ["C0000004", "C0000001", "C0000002"]
+    assert kb.store.annotated_concepts(cuis) == {"C0000004": 1, "C0000001": 1}
 
 
 def test_teach_ids_of_another_vocabulary_are_an_error(own_kb):
@@ -455,6 +478,77 @@ def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tm
     assert covered["feverish hotness"] < 0.5
     assert 0 < covered["acute fever gehts"] < 0.6
     assert 0 < covered["pain of the brow"] < 0.6
+
+
+def make_taught(source: str, number: int, *mentions: tuple[str, str]) -> TaughtDocument:
+    """A document of one of several notes."""
+    digest, note = (f"{value:032x}" for value in (len(source) + number, number))
+    return TaughtDocument(digest=digest, note=note, source=source, mentions=[*mentions])
+
+
+TAUGHT = [
+    make_taught("a", 1, ("Fever", "C1"), ("cold", "C1"), ("cold", "C2")),
+    make_taught("b", 2, ("fever", "C2"), ("cold", "C1"), ("cold", "C1")),
+    make_taught("b", 2, ("FEVER", "C2"), ("cold", "C2"), ("cold", "C1"), ("flu", "")),
+    make_taught("c", 3, ("flu", "C3"), ("cold", "C2")),
+    *(make_taught("d", number) for number in range(4, 8)),
+    make_taught("d", 8, ("Colds", "C1")),
+]
+
+
+def test_contradictions_and_sources_by_hand():
+    cold = [Meaning("C1", "cold", 4, 2), Meaning("C2", "cold", 3, 3)]
+    fever = [Meaning("C2", "fever", 2, 1), Meaning("C1", "Fever", 1, 1)]
+    flu = [Meaning("", "flu", 1, 1), Meaning("C3", "flu", 1, 1)]
+    expected = {"cold": cold, "fever": fever, "flu": flu}
+    found = find_contradictions(TAUGHT)
+    assert [(each.mention, each.concepts) for each in found] == [*expected.items()]
+    sources = [(f.source, f.documents, f.mentions) for f in describe_sources(TAUGHT)]
+    assert sources == [("a", 1, 3), ("b", 2, 7), ("c", 1, 2), ("d", 5, 1)]
+
+
+def test_folds_have_all_documents_of_a_note():
+    folds = assign_folds(TAUGHT)
+    assert folds == [0, 1, 1, 2, 3, 4, 0, 1, 2]
+    counts = FoldCounts(TAUGHT, folds)
+    assert counts.counts("cold", 0) == {"C1": 3, "C2": 2}
+    assert counts.counts("cold", 1) == {"C1": 1, "C2": 2}
+    assert counts.counts("other", 1) == {}
+    assert counts.concept_counts(["C1", "C2", "C9"], 1) == {"C1": 3, "C2": 2}
+    # What two annotators of the second note agree on counts once.
+    queries = {
+        ("Fever", 0): {"C1": 1},
+        ("cold", 0): {"C1": 1, "C2": 1},
+        ("fever", 1): {"C2": 1},
+        ("cold", 1): {"C1": 2, "C2": 1},
+        ("FEVER", 1): {"C2": 1},
+        ("flu", 1): {"": 1},
+        ("flu", 2): {"C3": 1},
+        ("cold", 2): {"C2": 1},
+        ("Colds", 2): {"C1": 1},
+    }
+    assert list_queries(TAUGHT, folds, 99) == queries
+    assert sum(q.total() for q in list_queries(TAUGHT, folds, 4).values()) == 4
+
+
+@pytest.mark.parametrize(
+    ("chances", "right", "linkable", "threshold"),
+    [
+        ([0.9, 0.9, 0.8, 0.7, 0.6, 0.5], [1, 0, 1, 1, 0, 0], 4, 0.7),
+        ([0.5, 0.7, 0.9, 0.8], [0, 1, 1, 1], 4, 0.7),
+        ([0.9, 0.8, 0.7], [1, 0, 1], 1, 0.7),  # as good as 0.9
+        (
+            [0.9, *[0.7] * 4],
+            [1, 1, 0, 0, 0],
+            2,
+            0.9,
+        ),  # answers of 0.7 are linked together
+        ([0.12345678], [0], 2, 0.123457),
+    ],
+)
+def test_threshold_with_the_highest_f1_by_hand(chances, right, linkable, threshold):
+    given = np.array(chances), np.array(right, dtype=bool)
+    assert best_threshold(*given, linkable) == threshold
 
 
 def test_leave_out_right_leaves_a_mention_without_its_concept():

@@ -19,7 +19,6 @@ from ...errors import SapbertError
 from ...io.reading import read_lines
 from ...io.writing import write_atomically, write_json
 from ...linking.ranker import Ranker
-from ...linking.ranking import has_text
 from ...linking.text import name_form
 from ...vocabularies.concepts import (
     ANNOTATED,
@@ -100,7 +99,7 @@ class Edits:
         names: dict[str, dict[str, str]] = defaultdict(dict)
         for document in self.taught:
             for text, cui in document.mentions:
-                if cui and has_text(text):
+                if cui:
                     names[cui].setdefault(name_form(text), clean_name(text))
         return {
             cui: Concept(
