@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.folder.records import Recall
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.probe import (
+    choose_rows,
+    drop_letter,
+    measure_recall,
+    probe_kb,
+)
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -108,6 +115,18 @@ def test_names_of_many_concepts_are_found_as_by_exact_search(make_kb, tmp_path):
     assert np.mean(found[0] >= found[1][:, -1:] - 1e-4) > 0.98
     ranked = kb.link([f"{shared[0]} x"], k=150, threshold=-1)[0].candidates
     assert len(ranked) == 150
+
+
+def test_rows_and_names_that_are_probed(sample_kb, make_kb, tmp_path):
+    names = {"heart attack": "heart attck", "ab cd": "a cd", "x": "", "a bcde": "a bce"}
+    assert {name: drop_letter(name) for name in names} == names
+    kb = load_kb(sample_kb)
+    assert choose_rows(kb, 5).tolist() == [0, 5, 10, 15, 20]
+    assert choose_rows(kb, 99).tolist() == [*range(21)]
+    assert probe_kb(kb) == (1.0, 1.0)
+    assert measure_recall(kb) == Recall(queries=21, at_1=1.0, at_10=1.0)
+    few = [Concept("C1", [*"abcdefghi", "頭"]), Concept("C2", ["x"])]
+    assert load_kb(make_kb(tmp_path, few)).manifest.recall is None
 
 
 def test_kb_is_a_mapping_of_concepts(sample_kb):

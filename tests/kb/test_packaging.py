@@ -4,6 +4,8 @@ import json
 import os
 import sys
 import zipfile
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.io.version import __version__
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import describe_files, save_copy
@@ -48,8 +51,24 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     wheel = package_kb(folder, tmp_path, name="local", version="1.0")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-        rows = archive.read("sapbert_kb_local-1.0.dist-info/RECORD").decode().split()
-        assert sorted(row.split(",")[0] for row in rows) == sorted(archive.namelist())
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    info = "sapbert_kb_local-1.0.dist-info"
+    rows = contents.pop(f"{info}/RECORD").decode().splitlines()
+    digests = {
+        name: urlsafe_b64encode(sha256(content).digest()).decode().rstrip("=")
+        for name, content in contents.items()
+    }
+    expected = [f"{n},sha256={digests[n]},{len(contents[n])}" for n in contents]
+    assert rows == [f"{info}/RECORD,,", *expected]
+    digest = kb.manifest.digest
+    assert contents[f"{info}/METADATA"].decode().splitlines() == [
+        *("Metadata-Version: 2.1", "Name: sapbert-kb-local", "Version: 1.0"),
+        f"Summary: 8 concepts for spacy-sapbert, digest {digest}",
+        f"Requires-Dist: spacy-sapbert[torch]>={__version__}",
+    ]
+    assert f"digest = {digest!r}" in contents["sapbert_kb_local/__init__.py"].decode()
+    points = "[spacy_sapbert_kbs]\nlocal = sapbert_kb_local:folder\n"
+    assert contents[f"{info}/entry_points.txt"].decode() == points
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
     save_copy(kb, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
@@ -160,10 +179,9 @@ def kb_folder(tiny_encoder, tmp_path_factory) -> Path:
 def test_build_keeps_sources_releases_and_licences(kb_folder):
     found = load_kb(kb_folder).manifest.vocabularies
     assert found is not None
-    assert found[0] == MSH
-    assert [each.source for each in found] == ["MSH", "SNOMEDCT_US", "WARD"]
-    assert [each.names for each in found] == [2, 1, 1]
-    assert found[1].licence == "SNOMED CT Affiliate License"
+    affiliate = "SNOMED CT Affiliate License"
+    snomed = Vocabulary(source="SNOMEDCT_US", names=1, licence=affiliate)
+    assert found == [MSH, snomed, Vocabulary(source="WARD", names=1)]
     assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
     assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", kb_folder).output
 

@@ -1,20 +1,41 @@
 """Whether an id is the right one for a text: ids, names, vetoes, labels, contexts."""
 
 import math
+from dataclasses import replace
 from itertools import islice
 
+import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.naming import Named
+from spacy_sapbert.kb.store import NameOfKey
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.kb.verification.chances import (
     TABLE,
+    Chances,
+    compare_cosines,
     compute_chances,
     is_short,
     is_spelled,
+    list_values,
 )
-from spacy_sapbert.kb.verification.verify import VERDICTS
+from spacy_sapbert.kb.verification.ids import (
+    FoundId,
+    find_id,
+    has_check_digit,
+    repair_digits,
+)
+from spacy_sapbert.kb.verification.verify import (
+    VERDICTS,
+    Claim,
+    Measured,
+    Verdict,
+    add_counts,
+    find_name_chance,
+    judge,
+)
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.thousand_names import LACKING
@@ -64,35 +85,185 @@ def test_relation_and_better_concept(kb):
     assert (other.verdict, other.better) == ("wrong", "C0000004")
 
 
+def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
+    heart, codes = "22298006", {"ICD10CM": ["E11.9"]}
+    related = {"broader": {"ICD10": ["E14"]}}
+    concepts = [
+        Concept(heart, ["Myocardial infarction"], retired=["OLD"]),
+        Concept("73211009", ["Diabetes mellitus"], codes=codes, related_codes=related),
+        Concept("C1", ["Diabetes"], codes=codes),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    both = ("73211009", "C1")
+    for id, found in {
+        f" {heart} ": FoundId((heart,)),
+        "OLD": FoundId((heart,), replaced=True),
+        "E11.9": FoundId(both),
+        "ICD10CM:E11.9": FoundId(both),
+        "ICD10:E14": FoundId(("73211009",), relation="broader"),
+        "E14": FoundId(("73211009",), relation="broader"),
+        "E119": FoundId(meant=("E11.9",)),
+        "e11.9": FoundId(meant=("E11.9",)),
+        f"SCTID:{heart}": FoundId(meant=(heart,)),
+        f"{heart}.0": FoundId(meant=(heart,)),
+        f"{heart}|C1": FoundId(meant=(heart, "C1")),
+        "c1 C1 OLD E14 E11.9": FoundId(meant=("C1", "OLD", "E14")),
+        "22289006": FoundId(meant=(heart,), damaged=True),  # swapped
+        "22298016": FoundId(meant=(heart,), damaged=True),
+        "73211019": FoundId(meant=("73211009",), damaged=True),
+        "404684003": FoundId(),  # of no concept here
+        "E12.9": FoundId(),
+        "ICD10CM:": FoundId(),
+        "": FoundId(),
+        "\ud800": FoundId(),
+    }.items():
+        assert find_id(kb.store, id) == found, id
+    swapped, broader = kb.verify(
+        ["Myocardial infarction", "Diabetes mellitus"], ["22289006", "E14"]
+    )
+    assert swapped.why.endswith(f"is mistyped. {heart} is written almost so.")
+    assert (broader.verdict, broader.relation) == ("near", "broader")
+    assert broader.why == "The code is broader than Diabetes mellitus."
+
+
+@pytest.mark.parametrize("id", ["22298006", "404684003", "138875005", "64572001"])
+def test_each_wrong_digit_of_a_snomed_id_is_noticed(id):
+    assert has_check_digit(id)
+    others = [
+        id[:place] + digit + id[place + 1 :]
+        for place, old in enumerate(id)
+        for digit in "0123456789"
+        if digit != old
+    ]
+    assert not any(map(has_check_digit, others))
+    assert all(id in {*repair_digits(other)} for other in others)
+
+
+JUDGED = {"name": "N", "cui": "C1"}
+BETTER = {"better": "C2", "better_name": "B"}
+BROADER, OLD = FoundId(relation="broader"), FoundId(replaced=True)
+
+
 @pytest.mark.parametrize(
-    ("id", "meant"),
+    ("chances", "known", "measured", "found", "verdict", "why"),
     [
-        ("UMLS:C0000001", "C0000001"),
-        ("http://linkedlifedata.com/resource/umls/id/C0000001", "C0000001"),
-        ("I2.1", "I21"),
+        ((0.63, 0.0), {}, {}, FoundId(), "right", "No other concept is as near as N."),
+        (
+            (0.63, 0.0),
+            {},
+            {"named": True},
+            FoundId(),
+            "right",
+            "The text is a name of N.",
+        ),
+        ((0.63, 0.0), {}, {}, BROADER, "near", "The code is broader than N."),
+        ((0.63, 0.0), {}, {}, OLD, "retired", "The id was retired; N is now C1."),
+        ((0.62, 0.9), {}, {}, FoundId(), "unsure", "The text may mean N."),
+        ((0.62, 0.89), {}, {}, FoundId(), "wrong", "The text does not mean N."),
+        (
+            (0.05, 0.9),
+            BETTER,
+            {},
+            FoundId(),
+            "unsure",
+            "The text may mean N, rather B.",
+        ),
+        (
+            (0.04, 0.9),
+            BETTER,
+            {},
+            FoundId(),
+            "wrong",
+            "The text does not mean N, rather B.",
+        ),
+        (
+            (0.0, 0.0),
+            {"relation": "child"},
+            {},
+            FoundId(),
+            "near",
+            "N is a child of the text.",
+        ),
+        (
+            (0.0, 0.0),
+            {"relation": "child", **BETTER},
+            {},
+            FoundId(),
+            "near",
+            "N is a child of B.",
+        ),
+        (
+            (0.0, 0.0),
+            {"relation": "broader", **BETTER},
+            {},
+            BROADER,
+            "near",
+            "The code is broader than N, rather B.",
+        ),
+        (
+            (0.0, 0.9),
+            {},
+            {"excluded": True},
+            FoundId(),
+            "wrong",
+            "A numeral, letter, side or opposite excludes N.",
+        ),
     ],
 )
-def test_id_that_may_be_meant(kb, id, meant):
-    (found,) = kb.verify(["Heart attack"], [id])
-    assert found.verdict == "unknown"
-    assert found.meant[0] == meant
+def test_judge_by_hand(chances, known, measured, found, verdict, why):
+    given = Verdict("unsure", **JUDGED, **known)
+    judged = judge(given, Measured(Chances(*chances), **measured), found)
+    assert judged == replace(given, verdict=verdict, why=why)
 
 
-def test_snomed_ids_and_dots(make_kb, tmp_path):
-    concepts = [
-        Concept("22298006", ["Myocardial infarction"]),
-        Concept("73211009", ["Diabetes mellitus"], codes={"ICD10CM": ["E11.9"]},
-                related_codes={"broader": {"ICD10": ["E14"]}}),
-    ]  # fmt: skip
-    kb = load_kb(make_kb(tmp_path, concepts))
-    swapped, dotless, broader = kb.verify(
-        ["Myocardial infarction", "Diabetes mellitus", "Diabetes mellitus"],
-        ["22289006", "E119", "E14"],
+def test_chances_of_names_and_of_annotated_mentions_by_hand():
+    def name(*likeness: int) -> list[Named]:
+        """Names of the concepts 0, 1, …"""
+        keys = [NameOfKey("x", 0, concept, 0) for concept in range(len(likeness))]
+        return [Named(*pair) for pair in zip(keys, likeness, strict=True)]
+
+    named = name(3, 2, 3)
+    chances = [find_name_chance(named, concept) for concept in range(4)]
+    assert chances == [0.495, 0.3, 0.495, 0.0]
+    assert find_name_chance([*name(2), *name(3)], 0) == 0.99
+    counts = {"x": {"C1": 3, "C2": 1}, "y": {}}
+    for text, cui, expected in (
+        ("x", "C1", (0.666667, 1.0)),  # (3 + 2 · 0.5) of (4 + 2)
+        ("x", "C3", (0.166667, 0.2)),
+        ("y", "C1", (0.5, 0.2)),
+    ):
+        assert add_counts(Chances(0.5, 0.2), counts, Claim(text, cui)) == expected
+
+
+def test_what_the_models_weigh_by_hand():
+    unrelated = np.array([0.4, 0.6])
+    similarity = compare_cosines(np.array([0.9, 0.7]), unrelated)
+    assert similarity == (4.0, 3.0, pytest.approx(0.1), 2)
+    assert compare_cosines(np.array([0.9]), np.full(2, 0.5))[:3] == (20, 20, 0.02)
+    features = {
+        "cosine": np.array([0.95, 0.9, 0.9, 0.1]),
+        "covered": np.array([0.25, 0.75, 0.5, 0.0]),
+        "characters": np.array([0.5, 0.25, 0.0, 0.0]),
+        "name_covered": np.array([0.5, 0.5, 0.5, 0.0]),
+        "head_covered": np.array([0.0, 1.0, 0.0, 0.0]),
+        "unnamed": np.array([0.0, 0.125, 0.0, 0.0]),
+    }
+    names = ["Churg fever", "weak heart"]
+    values = list_values("CHF", 1, features, similarity, names)
+    own = {"covered": 0.75, "characters": 0.25, "name_covered": 0.5}
+    own |= {"head_covered": 1.0, "unnamed": 0.125, "nearest": 4.0, "mean": 3.0}
+    above = {"covered": 0.25, "characters": 0.0, "name_covered": 0.0, "cosine": 0.0}
+    below = {"covered": 0.0, "characters": -0.25, "name_covered": 0.0, "cosine": -0.5}
+    assert values == pytest.approx(
+        {
+            **own,
+            **{f"{name}_above": value for name, value in above.items()},
+            **{f"{name}_below": value for name, value in below.items()},
+            **{"names": math.log(2), "rank": math.log(2), "first": 0, "among_first": 1},
+            **{"short": 1, "initials": 1, "spelled": 0},
+            **{"short_nearest": 4, "short_below": -0.5},
+        }
     )
-    assert swapped.meant == ("22298006",)
-    assert "mistyped" in swapped.why
-    assert dotless.meant == ("E11.9",)
-    assert (broader.verdict, broader.relation) == ("near", "broader")
 
 
 @pytest.mark.parametrize("end", ["", " today"])

@@ -40,6 +40,9 @@ from tests.building import (
 )
 from tests.commands import invoke
 
+TAUGHT = annotated_document(
+    "a.txt", "bad heart", [annotated_mention("bad heart", [["C0000003"]])]
+)
 OTHER = [Concept("C9", ["Antihypertensive agents", "diabetis", "fever"])]
 MENTIONS = ["fever", "diabetis", "heart atack", "ward 1"]
 
@@ -187,13 +190,11 @@ def test_link_in_threads_while_new_versions_are_written(own_kb):
 def test_changes_wait_for_others_and_are_of_the_version_in_use(own_kb):
     kb = load_kb(own_kb)
     add(load_kb(own_kb), "ward 1")
-    mention = annotated_mention("bad heart", [["C0000003"]])
-    documents = [annotated_document("", "", [mention])]
     # of a version that is not used any more
     for change in (
         lambda: add(kb, "ward 2"),
         lambda: write_calibration(kb.version, make_calibration()),
-        lambda: teach_documents(kb, documents, force=True),
+        lambda: teach_documents(kb, [TAUGHT], force=True),
     ):
         with pytest.raises(SapbertError, match="E550"):
             change()
@@ -256,13 +257,30 @@ def test_kb_versions_lists_what_each_has(own_kb):
     remove_concepts(add(kb, "ward 1"), ["C0000005"])
     change_kb(own_kb, index={"ef": 77}, threshold=0.5)
     discard_edits(own_kb)
-    history = list_history(own_kb)
-    counts = kb.manifest.counts
-    built = (counts.concepts, counts.aliases)
-    assert history[2][4:-1] == (*built, 1, 1, 0, None)
-    assert history[4][4:] == (*built, 0, 0, 0, None, 0.5)
-    assert [entry.used for entry in history] == [False] * 4 + [True]
-    assert "v5 *" in invoke("kb", "versions", own_kb, code=0).output
+    teach_documents(load_kb(own_kb), [TAUGHT], force=True)
+    change_kb(own_kb, index={"ef": 50})
+    files = {path: path.stat().st_size for path in own_kb.rglob("*") if path.is_file()}
+    # What was changed and removed, the annotated mentions, the share of right answers,
+    # and the threshold of each version; then whether it has files of its own.
+    expected = [
+        *((0, 0, 0, None, None, True), (1, 0, 0, None, None, True)),
+        *((1, 1, 0, None, None, True), (1, 1, 0, None, 0.5, False)),
+        *((0, 0, 0, None, 0.5, False), (0, 0, 1, 0.0, 0.5, True)),
+        (0, 0, 1, 0.0, 0.5, False),
+    ]
+    for number, (entry, (*values, own)) in enumerate(
+        zip(list_history(own_kb), expected, strict=True), 1
+    ):
+        name = f"v{number}"
+        size = sum(n for path, n in files.items() if own_kb / name in path.parents)
+        size -= files[own_kb / name / "meta.json"]
+        assert (entry.name, entry.used) == (name, number == 7)
+        assert (entry.size, bool(entry.size)) == (size, own)
+        assert entry[4:] == (kb.manifest.counts.concepts, 24, *values)
+    assert list_history(own_kb)[0].date.timestamp() == pytest.approx(
+        (own_kb / "v1" / "meta.json").stat().st_mtime
+    )
+    assert "v7 *" in invoke("kb", "versions", own_kb, code=0).output
 
 
 def test_save_copy_copies_only_listed_files_of_its_version(own_kb, tmp_path):
@@ -361,6 +379,19 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
     with pytest.raises(SapbertError, match=r"E586.*cp -r"):  # it can only be read
         write_calibration(read_version(own_kb), calibration)
     assert contents(own_kb) == before
+
+
+def test_calibration_of_an_order_corrects_its_probability(cold_kb, tmp_path):
+    kb = load_kb(shutil.copytree(cold_kb, tmp_path / "kb"))
+    order, calibration = kb.manifest.order, make_calibration()
+    by_cosine = write_calibration(kb.version, calibration)
+    assert (by_cosine.order, by_cosine.threshold) == (order, 0.75)
+    by_probability = calibration.model_copy(update={"by": "probability"})
+    manifest = write_calibration(read_version(kb.folder), by_probability)
+    assert (manifest.threshold, manifest.calibration) == (None, by_probability)
+    corrected = {"chance": {"margin": 10.0}, "intercept": -7.0, "threshold": 0.75}
+    ranker = order.ranker.model_copy(update=corrected)
+    assert manifest.order == order.model_copy(update={"ranker": ranker})
 
 
 @pytest.fixture
