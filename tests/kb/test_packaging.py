@@ -136,6 +136,11 @@ def test_installed_kb_that_cannot_be_imported_fails_alone(
     points = [EntryPoint(name, value, "") for name, value in values.items()]
     monkeypatch.setattr(versions, "entry_points", lambda group: points)
     assert versions.find_kb(sample_kb) == sample_kb
+    names = [versions.installed_name(x) for x in (sample_kb, None, "wrong", "other")]
+    assert names == [None, None, "wrong", None]
+    monkeypatch.setattr(versions, "entry_points", lambda group: points[:1])
+    assert versions.installed_name(None) == "wrong"
+    monkeypatch.setattr(versions, "entry_points", lambda group: points)
     for name, value in values.items():
         with pytest.raises(SapbertError, match=rf"E310.*'{name}', but {value}"):
             versions.find_kb(name)

@@ -444,6 +444,7 @@ def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb):
     _, report = teach_documents(before, [names])
     assert not report.changed
     assert load_kb(own_kb).manifest == before.manifest
+    assert not [*own_kb.glob(".version*")]
 
 
 def test_kb_with_a_learned_order_has_no_threshold_of_cosines(

@@ -183,28 +183,6 @@ def test_gains_by_hand():
     assert compute_gains(slope, curve) == pytest.approx(left)
 
 
-def test_trees_learn_what_no_sum_of_features_says():
-    random = np.random.default_rng(0)
-    first, second = random.normal(size=(2, 800))
-    equal = (first > 0) == (second > 0)
-    kept = equal.reshape(-1, 2).sum(axis=1) == 1  # one of two candidates has it
-    chosen = kept.repeat(2)
-    names = ["a", "b", "c", "d"]
-    features = {
-        "a": first[chosen],
-        "b": second[chosen],
-        "c": np.zeros(chosen.sum()),
-        "d": random.normal(size=chosen.sum()),
-    }
-    right = equal[chosen].reshape(-1, 2).argmax(axis=1)
-    candidates = make_candidates(features, right)
-    trees = fit_trees(candidates, names)
-    assert trees == fit_trees(candidates, names)
-    assert trees.names == ["a", "b", "d"]  # nothing is asked about a constant
-    answers = trees.scores(features).reshape(-1, 2).argmax(axis=1)
-    assert (answers == right).mean() > 0.97
-
-
 def test_a_ranker_with_trees_asks_for_the_order_of_names():
     cosine = Weights(mean={}, scale={}, weight={}, temperature=10.0)
     trees = Trees(trees=[f"{BEHIND_FIRST}>-1.5: 0 3", "ngrams>0.5: 0 1"])

@@ -3,9 +3,11 @@
 import math
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
+import srsly
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -39,6 +41,8 @@ from spacy_sapbert.kb.verification.verify import (
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.thousand_names import LACKING
+
+BY_HAND = Path(__file__).parent / "verdicts.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -94,30 +98,12 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
         Concept("C1", ["Diabetes"], codes=codes),
     ]
     kb = load_kb(make_kb(tmp_path, concepts))
-    both = ("73211009", "C1")
-    for id, found in {
-        f" {heart} ": FoundId((heart,)),
-        "OLD": FoundId((heart,), replaced=True),
-        "E11.9": FoundId(both),
-        "ICD10CM:E11.9": FoundId(both),
-        "ICD10:E14": FoundId(("73211009",), relation="broader"),
-        "E14": FoundId(("73211009",), relation="broader"),
-        "E119": FoundId(meant=("E11.9",)),
-        "e11.9": FoundId(meant=("E11.9",)),
-        f"SCTID:{heart}": FoundId(meant=(heart,)),
-        f"{heart}.0": FoundId(meant=(heart,)),
-        f"{heart}|C1": FoundId(meant=(heart, "C1")),
-        "c1 C1 OLD E14 E11.9": FoundId(meant=("C1", "OLD", "E14")),
-        "22289006": FoundId(meant=(heart,), damaged=True),  # swapped
-        "22298016": FoundId(meant=(heart,), damaged=True),
-        "73211019": FoundId(meant=("73211009",), damaged=True),
-        "404684003": FoundId(),  # of no concept here
-        "E12.9": FoundId(),
-        "ICD10CM:": FoundId(),
-        "": FoundId(),
-        "\ud800": FoundId(),
-    }.items():
-        assert find_id(kb.store, id) == found, id
+    for kind, id, found, *_ in srsly.read_jsonl(BY_HAND):
+        if kind == "id":
+            lists = {
+                k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
+            }
+            assert find_id(kb.store, id) == FoundId(**lists), id
     swapped, broader = kb.verify(
         ["Myocardial infarction", "Diabetes mellitus"], ["22289006", "E14"]
     )
@@ -139,81 +125,16 @@ def test_each_wrong_digit_of_a_snomed_id_is_noticed(id):
     assert all(id in {*repair_digits(other)} for other in others)
 
 
-JUDGED = {"name": "N", "cui": "C1"}
-BETTER = {"better": "C2", "better_name": "B"}
-BROADER, OLD = FoundId(relation="broader"), FoundId(replaced=True)
-
-
-@pytest.mark.parametrize(
-    ("chances", "known", "measured", "found", "verdict", "why"),
-    [
-        ((0.63, 0.0), {}, {}, FoundId(), "right", "No other concept is as near as N."),
-        (
-            (0.63, 0.0),
-            {},
-            {"named": True},
-            FoundId(),
-            "right",
-            "The text is a name of N.",
-        ),
-        ((0.63, 0.0), {}, {}, BROADER, "near", "The code is broader than N."),
-        ((0.63, 0.0), {}, {}, OLD, "retired", "The id was retired; N is now C1."),
-        ((0.62, 0.9), {}, {}, FoundId(), "unsure", "The text may mean N."),
-        ((0.62, 0.89), {}, {}, FoundId(), "wrong", "The text does not mean N."),
-        (
-            (0.05, 0.9),
-            BETTER,
-            {},
-            FoundId(),
-            "unsure",
-            "The text may mean N, rather B.",
-        ),
-        (
-            (0.04, 0.9),
-            BETTER,
-            {},
-            FoundId(),
-            "wrong",
-            "The text does not mean N, rather B.",
-        ),
-        (
-            (0.0, 0.0),
-            {"relation": "child"},
-            {},
-            FoundId(),
-            "near",
-            "N is a child of the text.",
-        ),
-        (
-            (0.0, 0.0),
-            {"relation": "child", **BETTER},
-            {},
-            FoundId(),
-            "near",
-            "N is a child of B.",
-        ),
-        (
-            (0.0, 0.0),
-            {"relation": "broader", **BETTER},
-            {},
-            BROADER,
-            "near",
-            "The code is broader than N, rather B.",
-        ),
-        (
-            (0.0, 0.9),
-            {},
-            {"excluded": True},
-            FoundId(),
-            "wrong",
-            "A numeral, letter, side or opposite excludes N.",
-        ),
-    ],
-)
-def test_judge_by_hand(chances, known, measured, found, verdict, why):
-    given = Verdict("unsure", **JUDGED, **known)
-    judged = judge(given, Measured(Chances(*chances), **measured), found)
-    assert judged == replace(given, verdict=verdict, why=why)
+def test_judge_by_hand():
+    """Chances, what is known, measured and found of an id, the verdict and why."""
+    for kind, *given, verdict, why in srsly.read_jsonl(BY_HAND):
+        if kind == "verdict":
+            chances, known, measured, found = given
+            claim = Verdict("unsure", name="N", cui="C1", **known)
+            judged = judge(
+                claim, Measured(Chances(*chances), **measured), FoundId(**found)
+            )
+            assert judged == replace(claim, verdict=verdict, why=why)
 
 
 def test_chances_of_names_and_of_annotated_mentions_by_hand():

@@ -74,6 +74,9 @@ def test_edits_publish_versions_and_change_no_older_one(own_kb, contents):
         assert kb.version.name == f"v{number}"
         assert (own_kb / "CURRENT").read_text("utf8") == f"v{number}\n"
         seen = after
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (own_kb / "v4").stat().st_mode & 0o777 == 0o777 & ~mask
     # An edit has its overlay alone; the built files are those of the first version.
     own = {path for path in seen if path.parts[0] == "v4"}
     assert {path.parts[1] for path in own} == {"meta.json", "overlay"}
@@ -99,6 +102,12 @@ def test_newest_returns_the_version_that_is_used(own_kb, other_kb):
     kb.link(["fever"])
     assert kb.newest() is kb
     edited = add(load_kb(own_kb), "ward 1")
+    added = own_kb / "v2" / "overlay" / "concepts.jsonl"
+    content = added.read_bytes()
+    added.write_bytes(content.replace(b"ward", b"word"))
+    with pytest.raises(SapbertError, match="E306.*sha256"):
+        kb.newest()
+    added.write_bytes(content)
     newest = kb.newest()
     digest = edited.manifest.digest
     assert newest.manifest.digest == load_kb(own_kb, digest=digest).manifest.digest
@@ -243,6 +252,7 @@ def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(own_kb):
     for number in range(4):
         kb = add(kb, f"ward {number}")
     go_back(own_kb, "v4")
+    (own_kb / ".version.1.tmp").mkdir()  # of a process that was killed
     assert "Removed v2 from" in invoke("kb", "gc", own_kb, code=0).output
     # v1 has the built files
     assert list_versions(own_kb) == ["v1", "v3", "v4", "v5"]
