@@ -305,6 +305,8 @@ def test_save_copy_copies_only_listed_files_of_its_version(own_kb, tmp_path):
     }
     expected = {f"v1/{name}" for name in kb.manifest.files}
     assert names == {"CURRENT", "v1/meta.json", *expected}
+    links = {(tmp_path / "copy" / name).stat().st_nlink for name in names}
+    assert links == {1}  # a copy shares no file
     # It is equal, wherever its files are.
     copy = load_kb(tmp_path / "copy")
     assert copy.manifest.digest == kb.manifest.digest
@@ -319,8 +321,11 @@ def test_save_copy_in_place_uses_the_opened_version(own_kb):
     assert list_versions(own_kb) == ["v1", "v2"]
     # Elsewhere, what the folder lacks is copied.
     other = own_kb.with_name("copy")
+    killed = other.with_name(".copy.1.tmp")  # by a build
     for version in (kb, newer, newer):
+        killed.mkdir()
         save_copy(version, other)
+        assert not killed.exists()
     assert list_versions(other) == ["v1", "v2"]
     names = [path.name for path in (other / "v2").iterdir()]
     assert sorted(names) == ["meta.json", "overlay"]

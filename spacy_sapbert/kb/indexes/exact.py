@@ -92,8 +92,10 @@ def search_among(
     """
     total = int(np.count_nonzero(allowed))
     k = min(k, total)
-    depth = int(SLACK * k * len(allowed) / max(total, 1))
-    if total <= EXACT_ROWS or depth > MAX_DEPTH:
+    if (
+        total <= EXACT_ROWS
+        or (depth := int(SLACK * k * len(allowed) / total)) > MAX_DEPTH
+    ):
         return search_rows(index.vectors, np.flatnonzero(allowed), vectors, k)
     found = np.full((len(vectors), k), -1, dtype=np.int64)
     cosines = np.zeros((len(vectors), k), dtype=np.float32)
