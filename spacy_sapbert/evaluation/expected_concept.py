@@ -162,6 +162,7 @@ def suggest(
     if expected.given == NIL:
         return suggest_nil(linked)
     threshold = choose_threshold(kb.manifest, options).cosine
+    order = "not set" if kb.ranker is None else "that of the learned order"
     cui, folder = expected.cui or expected.given, str(kb.folder)
     gone = expected.cause == "removed" and expected.name
     add = ["add", folder, "--cui", cui, "--alias", gone or context.text]
@@ -176,7 +177,7 @@ def suggest(
         "first_types": (first and ", ".join(first["types"])) or "unknown",
         "types": ", ".join(expected.types) or "unknown",
         "fields": " and ".join(f"`{name}`" for name in expected.filtered_by),
-        "threshold": "that of the learned order" if threshold is None else threshold,
+        "threshold": order if threshold is None else threshold,
         "note": linked.note,
     }
     cause = CAUSES[expected.cause]

@@ -16,6 +16,7 @@ from spacy_sapbert.evaluation.calibration import (
     choose_threshold,
     compute_measures,
     parse_criterion,
+    read_gold_files,
     score_top1,
     sort_scores,
 )
@@ -145,8 +146,8 @@ def test_fit_logistics_ignores_a_value_that_is_nearly_constant():
 
 def test_calibration_error_by_hand():
     probabilities = np.array([0.05, 0.05, 0.85, 0.85, 0.85, 1.0])
-    right = np.array([False, True, True, True, False, True])
-    expected = (2 * 0.45 + 3 * (0.85 - 2 / 3)) / 6
+    right = np.array([False, True, True, True, True, False])
+    expected = (2 * (0.5 - 0.05) + 3 * (1 - 0.85) + 1) / 6
     assert calibration_error(probabilities, right) == pytest.approx(expected, abs=1e-6)
 
 
@@ -201,12 +202,44 @@ def rising(right: list[bool]) -> TopScores:
         (sample_scores(49), "E582.*at least 50.*49"),
         (sort_scores([(None, False, True)] * 60), "E582.*got 0"),
         (rising([True] * 60), "E582.*60 mentions.*all are right"),
-        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E582"),
+        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E582.*higher"),
+        (rising([True] * 40 + [False] * 20), "E582.*higher scores than wrong"),
     ],
 )
 def test_calibrate_refuses_answers_that_decide_nothing(top, code):
     with pytest.raises(SapbertError, match=code):
         calibrate(top, {}, F1)
+
+
+def test_calibrate_of_few_mentions_and_of_wide_scores():
+    assert calibrate(sample_scores(50), {}, F1)["answered"] == 50
+    top = sample_scores(200)
+    narrow, wide = (
+        calibrate(top._replace(scores=top.scores * by), {}, F1) for by in (1, 20)
+    )
+    slopes = [found["logistic"]["slope"] for found in (narrow, wide)]
+    assert slopes[0] == pytest.approx(20 * slopes[1], rel=1e-3)
+    assert slopes[1] < 1
+
+
+def test_read_gold_files_up_to_a_limit_in_each(tmp_path):
+    text = "".join(
+        f"{document}|t|Fever and pain\n{document}|a|\n"
+        + "".join(f"{document}\t0\t5\tFever\tX\tC4\n" for _ in range(mentions))
+        + "\n"
+        for document, mentions in [(1, 2), (2, 0), (3, 2), (4, 1)]
+    )
+    paths = [tmp_path / name for name in ("a.pubtator", "b.pubtator")]
+    for path in paths:
+        path.write_text(text, "utf8")
+    files = read_gold_files(paths, limit=3)
+    assert [[len(d.mentions) for d in files[path]] for path in paths] == [[2, 0, 1]] * 2
+    # documents that have an id and mentions
+    files[paths[1]].append(files[paths[1]][0]._replace(id=""))
+    assert calibrate(sample_scores(60), files, F1)["documents"] == 4
+    assert [len(d) for d in read_gold_files(paths).values()] == [4, 4]
+    with pytest.raises(SapbertError, match="E423"):
+        read_gold_files([paths[0], tmp_path / "c" / "a.pubtator"])
 
 
 def test_calibrate_names_the_highest_precision_if_it_is_too_low():
@@ -216,6 +249,7 @@ def test_calibrate_names_the_highest_precision_if_it_is_too_low():
     top = sort_scores([(s, r, True) for s, r in zip(scores, right, strict=True)])
     with pytest.raises(SapbertError, match=r"E582.*of 0\.99.*is 0\.9783"):
         calibrate(top, {}, "precision=0.99")
+    assert choose_threshold(top, "precision=0.75") == 0.5  # of 45 right links of 60
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,16 @@ from spacy_sapbert.evaluation.compare import (
     bootstrap_interval,
     check_predictions,
     compare_scores,
+    compare_with_file,
     mcnemar_test,
     randomisation_test,
     read_predictions,
     score_predictions,
 )
 from spacy_sapbert.evaluation.gold_mentions import make_resolver
+from spacy_sapbert.evaluation.score_mentions import EvaluationSettings
 from spacy_sapbert.formats.gold import GoldMention
+from spacy_sapbert.io.reading import file_digest
 
 ROW = {"file": "dev", "line": 2, "cuis": ["C1", "C2"], "scores": [0.9, 0.8]}
 
@@ -130,6 +133,7 @@ def test_bootstrap_interval_equals_sampled_means():
     expected = np.quantile(sampled, [0.025, 0.975])
     assert bootstrap_interval(differences) == pytest.approx(expected, abs=0.006)
     assert bootstrap_interval(np.array([0.5])) == [0.5, 0.5]
+    assert bootstrap_interval(np.array([0.0, 1.0])) == [0.0, 1.0]
 
 
 def test_compare_scores_counts_ties_in_three_ways():
@@ -143,3 +147,46 @@ def test_compare_scores_counts_ties_in_three_ways():
     assert (lenient["p"], strict["p"]) == (1, 1)
     assert expected["difference"] == pytest.approx(0.25)
     assert expected["test"] == "randomisation"
+
+
+def test_compare_with_file_of_each_gold_file_and_of_all(tmp_path):
+    """The other linker knows X9, which this knowledge base lacks."""
+    golds = [
+        (file, GoldMention(-1, -1, "", text, [[cui]], line))
+        for file, line, text, cui in [
+            ("a", 2, "fever", "C1"),
+            ("a", 3, "cold", "X9"),
+            ("a", 4, "fever", "C1"),
+            ("b", 2, "fever", "C9"),  # retired for C1
+        ]
+    ]
+    answers = {"fever": [Answer(0, "C1", 0.9)], "cold": [Answer(0, "C2", 0.9)]}
+    lookup = {"C1": "C1", "C2": "C2", "C9": "C1"}.get
+    rows = [
+        {"file": file, "line": line, "cuis": [cui], "scores": [0.9]}
+        for file, line, cui in [("a", 2, "C2"), ("a", 3, "X9"), ("a", 4, "C2")]
+    ]
+    rows.append({"file": "b", "line": 2, "cuis": ["C1"], "scores": [0.9]})
+
+    def compare(*more: dict, files: str = "ab", **settings: Any) -> list[tuple]:
+        path = write(tmp_path / "o.jsonl", *[r for r in rows if r["file"] in files])
+        path.write_text(path.read_text("utf8") + "".join(map(json.dumps, more)), "utf8")
+        chosen = [(file, gold) for file, gold in golds if file in files]
+        found = compare_with_file(
+            path, chosen, answers, lookup, {}, EvaluationSettings(**settings)
+        )
+        assert found["with"] == {"file": "o.jsonl", "sha256": file_digest(path)}
+        return [
+            (r["file"], r["mentions"], strict["first"], strict["second"])
+            for r in found["results"]
+            for strict in [r["ties"]["strict"]]
+        ]
+
+    of_a, of_b = ("a", 3, 0.333333, 0.666667), ("b", 1, 1, 1)
+    assert compare() == [of_a, of_b, ("all 2 files", 4, 0.5, 0.75)]
+    assert compare(files="a") == [of_a]
+    more = {**rows[0], "line": 9}
+    with pytest.raises(SapbertError, match="E743.*line 9 of a"):
+        compare(more, files="a")
+    assert compare(more, files="a", limit=3) == [of_a]
+    assert compare(more, files="a", distinct=True) == [of_a]

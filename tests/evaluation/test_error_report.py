@@ -1,6 +1,7 @@
 import json
 import re
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from .conftest import IncompleteIndex
 
 SENTINEL = "xyzzy"
 SCRIPT = '<script>alert("x")</script>'
-GOLD = f"""mention\tids
+GOLD = (
+    f"""mention\tids
 Fever\tC0000004
 MI\tC0000001
 MI\tC0000002
@@ -40,7 +42,32 @@ Heart disease\tC9999999
 lupus\tMESH:1
 ...\tC0000005
 nothing\t-1
+heart\tC0000003
+Fever\tC0000001
 """
+    + "lupus\tMESH:1\n" * 5
+)
+INFARCTION, FEVER = "C0000001 Myocardial infarction", "C0000004 Fever"
+DISEASE = "C0000003 Heart disease"
+# cause, count, mention, concept, first answer and its name, rank, places; the scores
+ON_PAGE = [
+    ("not covered", "6", "lupus", "MESH:1 (not in the kb)", "C0000006 Aspirin", "ASA",
+     "–", "9 14 15 16 17 …"),
+    ("composite", "1", f"{SENTINEL} and fever",
+     "C0000001 + C0000004 Myocardial infarction, Fever", "C0000008 Appendectomy",
+     "Appendectomy", "2", "8"),
+    ("no answer", "1", "...", "C0000005 Diabetes mellitus", "–", "–", "–", "10"),
+    ("tie", "2", "MI", INFARCTION, INFARCTION, "MI", "1", "3 5"),
+    ("tie", "1", "MI", "C0000002 Mitral insufficiency", INFARCTION, "MI", "2", "4"),
+    ("equal name elsewhere", "1", "Fever", INFARCTION, FEVER, "Fever", "3", "13"),
+    ("equal name elsewhere", "1", "Heart disease", INFARCTION, DISEASE,
+     "Heart disease", "–", "7"),
+    ("too specific", "1", "heart", DISEASE, INFARCTION, "Heart attack", "5", "12"),
+    ("wrong type", "1", f"{SENTINEL} {SCRIPT} & \u202eabc",
+     "C0000003|C0000007 Heart disease, Headache", "C0000006 Aspirin",
+     "acetylsalicylic acid", "–", "6"),
+]  # fmt: skip
+SCORES = [0.9414, 0.9531, 1, 1, 1, 1, 0.9644, 0.9556]
 
 
 @pytest.fixture
@@ -109,21 +136,43 @@ def test_error_report_counts_what_evaluate_does_not_count(sample_kb, gold_file):
     shown = read_text(page)
     counts = data["causes"]
     assert list(counts) == [c.name for c in CAUSES.values() if not c.of_linker]
-    assert counts["tie"] == 3
-    found = {name for name, number in counts.items() if number == 1}
-    assert found >= {"not covered", "composite", "no answer", "equal name elsewhere"}
-    assert sum(counts.values()) == len(rows)
+    assert {name: count for name, count in counts.items() if count} == {
+        **{"not covered": 6, "composite": 1, "no answer": 1, "tie": 3},
+        **{"equal name elsewhere": 2, "too specific": 1, "wrong type": 1},
+    }
     (file,) = data["files"]
     strict = file["accuracy"]["all"]["concepts"]["acc@1"]["strict"]
     assert strict == pytest.approx(1 - len(rows) / file["judged"], abs=1e-6)
     for row in rows:
-        for text in (row["mention"], *row["gold_names"], row["cause"]):
-            assert " ".join(text.split()) in shown
-        for answer in row["answers"][:1]:
-            for key in ("cui", "name", "alias"):
-                assert answer[key] in shown
-    for cause, count in data["causes"].items():
+        answers, gold = row["answers"], {*chain(*row["gold"])}
+        assert [answer["rank"] for answer in answers] == [*range(1, len(answers) + 1)]
+        assert [each["cui"] for each in answers if each["right"]] == [
+            each["cui"] for each in answers if each["cui"] in gold
+        ]
+    for cause, count in counts.items():
         assert f"{cause}{count}{count / len(rows):.1%}" in shown.replace(" %", "%")
+    table = [
+        [*map(read_text, re.findall("<td.*?</td>", row, re.DOTALL))]
+        for row in re.findall("<tr>.*?</tr>", page, re.DOTALL)
+    ][-len(ON_PAGE) :]
+    scores = [row.pop(6) for row in table]
+    scores.remove("–")  # of the mention without an answer
+    assert [*map(float, scores)] == pytest.approx(SCORES, abs=2e-3)
+    for row in table:
+        row[-1] = row[-1].replace("gold.tsv:", "").replace(",", "")
+    assert [*map(tuple, table)] == ON_PAGE
+
+
+def test_find_errors_lists_the_first_right_answer_beyond_k(kb):
+    for aliases, cui in (({}, "C0000003"), ({"C0000003": "X"}, "X")):
+        answers = rank_mentions(kb_ranker(kb, aliases, k=5), ["heart"])
+        golds = [("dev", GoldMention(-1, -1, "", "heart", [[cui]], 2))]
+        settings = EvaluationSettings(ks=(1, 2))
+        (error,) = find_errors(kb, golds, answers, aliases, settings)
+        places = [(answer.rank, answer.right) for answer in error.answers]
+        assert places == [(1, False), (2, False), (5, True)]
+        assert (error.rank, error.gold) == (5, [["C0000003"]])
+        assert error.answers[2].cui == "C0000003"
 
 
 def test_error_report_page_loads_nothing_and_escapes_the_data(make_kb, tmp_path):

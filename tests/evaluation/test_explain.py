@@ -1,9 +1,12 @@
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
+import srsly
 
+from spacy_sapbert.evaluation import expected_concept
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.evaluation.explain import Explanation, explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
@@ -11,13 +14,10 @@ from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS, change_options
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.golden import check_golden
 
 FEVER = "C0000004"
-
-
-@pytest.fixture(scope="module")
-def cold(cold_kb) -> KnowledgeBase:
-    return load_kb(cold_kb)
+EXPLAINED = Path(__file__).parent / "explained.jsonl"
 
 
 def explain(
@@ -60,39 +60,6 @@ def test_explain_mention_has_the_link_of_the_linker(kb):
     assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
-def test_explain_mention_returns_what_the_filter_removes(kb):
-    found = explain(kb, "fever", filter={"types": ["T047"], "deny": ["C0000003"]})
-    assert (found.filtered[0].cui, found.filtered[0].filtered_by) == (FEVER, ["types"])
-    assert min(n.score for n in found.filtered) >= found.candidates[0]["score"]
-    # A name with a lower score than the first candidate was not removed from it.
-    assert explain(kb, "fever", filter={"deny": ["C0000006"]}).filtered == []
-    context = MentionContext("aspirin", label="SIGN")
-    labelled = explain(kb, context, label_types={"SIGN": ["T184"]})
-    assert labelled.filtered[0].filtered_by == ["label_types"]
-
-
-@pytest.mark.parametrize(
-    ("mention", "cui", "settings", "cause"),
-    [
-        ("fever", FEVER, {}, None),
-        ("head", "NIL", {"threshold": 1}, None),
-        ("MI", "C0000002", {}, "tie"),
-        ("fever", "C0000001", {}, "equal name elsewhere"),
-        ("fever", FEVER, {"filter": {"types": ["T047"]}}, "filtered"),
-        ("fever", "C7777777", {}, "not covered"),
-        ("MI", "C0000001", {"tie_evidence": [], "ambiguous": "nil"}, "not accepted"),
-    ],
-)
-def test_locate_expected_returns_the_cause(kb, mention, cui, settings, cause):
-    assert locate(kb, mention, cui, **settings).cause == cause
-
-
-def test_locate_expected_follows_a_retired_id(kb):
-    found = locate(kb, "heart attack", "C9999999")
-    assert (found.cause, found.given) == (None, "C9999999")
-    assert found.cui == "C0000001"
-
-
 def test_locate_expected_returns_rank_name_and_score(kb):
     for filter in ({}, {"types": ["T047"]}):
         for candidate in kb.link(["heart"], k=8, filter=filter)[0].candidates[1:]:
@@ -102,81 +69,61 @@ def test_locate_expected_returns_rank_name_and_score(kb):
             assert found.score == pytest.approx(candidate["score"], abs=1e-4)
 
 
-def test_locate_expected_returns_what_was_removed(own_kb):
-    kb = remove_concepts(load_kb(own_kb), ["C0000008"])
-    found = explain(kb, "appendectomy", "C0000008")
-    assert found.expected is not None
-    assert (found.expected.cause, found.expected.name) == ("removed", "Appendectomy")
-    assert "--cui C0000008 --alias Appendectomy" in found.suggestions[0]
+def test_what_the_deepest_ranking_does_not_reach(kb, incomplete_kb, monkeypatch):
+    """Heart disease has the rank 7 of 8 for fever; fever itself is missed."""
+    monkeypatch.setattr(expected_concept, "MAX_SUGGESTED_K", 7)
+    assert "With `k = 7`" in suggest(kb, "fever", "C0000003", k=5)
+    monkeypatch.setattr(expected_concept, "MAX_K", 3)
+    found = locate(kb, "fevr", "C0000003", k=2)
+    assert (found.rank, found.cause) == (None, "wrong type")
+    found = locate(incomplete_kb, "pyrexia", FEVER, k=2)
+    assert (found.rank, found.cause) == (None, "index miss")
 
 
-def test_locate_expected_returns_the_relation(cold):
-    assert locate(cold, "asthma", "C9").relation == "child"
-    assert locate(cold, "lung disease", "C4").relation == "parent"
-    assert locate(cold, "asthma", "C3").relation == "sibling"
-    assert locate(cold, "asthma", "C1").relation is None
-
-
-def test_locate_expected_says_that_the_index_does_not_find_it(incomplete_kb):
-    found = explain(incomplete_kb, "pyrexia", FEVER)
-    assert found.expected is not None
-    assert found.expected.cause == "index miss"
-    assert "--backend exact" in found.suggestions[0]
-
-
-def test_suggest_a_command_that_adds_or_removes_a_name(own_kb):
+def test_suggest_a_name_that_links_the_mention_once_it_is_added(own_kb):
     kb = load_kb(own_kb)
-    found = suggest(kb, "hot 'n cold", FEVER)
-    assert f"kb add {own_kb} --cui {FEVER} --alias 'hot '\"'\"'n cold'" in found
-    added = [Concept(FEVER, ["hot 'n cold"]), Concept("L1", ["ward"])]
-    kb = add_concepts(kb, added)
-    assert suggest(kb, "hot 'n cold", FEVER) == ""
-    found = suggest(kb, "fever", "C0000001")
-    assert f"{FEVER} (Fever) has the name too" in found
-    assert "kb remove" in found
-    # A concept with one name can only be removed as a whole.
-    found = suggest(kb, "ward", "C0000001")
-    assert f"kb remove {own_kb} L1" in found
-    assert "L1 --alias" not in found
+    assert f"kb add {own_kb} --cui {FEVER} --alias hotness" in suggest(
+        kb, "hotness", FEVER
+    )
+    kb = add_concepts(kb, [Concept(FEVER, ["hotness"])])
+    assert suggest(kb, "hotness", FEVER) == ""
 
 
-DEFINED = MentionContext("HA", defined="heart attack")
-REMOVE = "Fields that remove it: {}. Its types are T184.".format
+@pytest.fixture
+def kbs(kb, cold_kb, incomplete_kb, make_kb, tmp_path) -> dict[str, KnowledgeBase]:
+    """The knowledge bases of `explained.jsonl`."""
+    factors = [
+        Concept("L2", ["Factor VIII deficiency"]),
+        Concept("L3", ["Factor XI deficiency"], types=["T047"]),
+    ]
+    odd = [
+        Concept("L1", ["ward"], types=["T047", "T061"]),
+        *factors,
+        Concept("L4", ["頭"]),  # which the encoder cannot read
+        Concept("C8", ["Appendectomy", "appendicectomy"], types=["T061"]),
+    ]
+    made = {}
+    for name, concepts in {"factors": factors, "odd": odd}.items():
+        (tmp_path / name).mkdir()
+        made[name] = load_kb(make_kb(tmp_path / name, concepts, backend="exact"))
+    made["odd"] = remove_concepts(made["odd"], ["C8"])
+    return {"sample": kb, "cold": load_kb(cold_kb), "incomplete": incomplete_kb, **made}
 
 
-@pytest.mark.parametrize(
-    ("context", "cui", "settings", "said"),
-    [
-        ("MI", "C0000002", {}, "C0000001 --alias MI"),
-        ("fever", FEVER, {"label_types": {"SIGN": ["T047"]}}, REMOVE("`label_types`")),
-        (
-            "fever",
-            FEVER,
-            {"filter": {"types": ["T047"], "deny": [FEVER]}},
-            REMOVE("`types` and `deny`"),
-        ),
-        ("hearty", "1", {"threshold": 1}, "below_threshold, and the `threshold` is 1."),
-        (DEFINED, "C0000001", {}, 'The document defines it as "heart attack"'),
-        ("HA", "C0000001", {}, "looks like an abbreviation"),
-        ("heart", "3", {"k": 1}, "With `k = 3` it is the last candidate."),
-        ("MI", "NIL", {"tie_evidence": []}, "`filter.deny`"),
-    ],
-)
-def test_suggest_says_what_to_change(kb, context, cui, settings, said):
-    if len(cui) == 1:  # a rank
-        cui = kb.link([context], k=3)[0].candidates[int(cui) - 1]["cui"]
-    if isinstance(context, str):
-        context = MentionContext(context, label="SIGN")
-    assert said in suggest(kb, context, cui, **settings)
+def test_explain_mention_says_why_and_what_may_change_it(kbs):
+    """The file has the mentions, and what is said of each; candidates are left out.
 
-
-def test_explain_says_what_excludes_the_first_concept(make_kb, tmp_path):
-    names = ("Factor VIII deficiency", "Factor XI deficiency")
-    concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(names)]
-    kb = load_kb(make_kb(tmp_path, concepts, backend="exact"))
-    first = kb.link(["factor 9 deficiency"])[0].candidates[0]["cui"]
-    found = explain(kb, "factor 9 deficiency", first)
-    assert (found.note, found.cui) == ("excluded", None)
-    assert found.expected is not None
-    assert found.expected.cause == "excluded"
-    assert "--alias 'factor 9 deficiency'" in found.suggestions[0]
+    After a change, remove the "gives" of a line, run the test, and read what git shows.
+    """
+    cases = [*srsly.read_jsonl(EXPLAINED)]
+    found = []
+    for case in cases:
+        kb, context = kbs[case["kb"]], MentionContext(**case["context"])
+        explained = explain(kb, context, case["expected"], **case["options"])
+        text = json.dumps({**asdict(explained), "candidates": []})
+        gives = json.loads(text.replace(str(kb.folder), "KB"))
+        found.append({**case, "gives": gives})
+    if not all("gives" in case for case in cases):
+        srsly.write_jsonl(EXPLAINED, found)
+        pytest.fail(f"{EXPLAINED} is written anew: read what git shows.")
+    check_golden(found, cases)
