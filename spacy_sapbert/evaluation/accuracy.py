@@ -11,7 +11,6 @@ from ..linking.candidates import Candidate
 
 LEVELS = ("concepts", "rows")
 TIES = ("lenient", "expected", "strict")
-SCORE_DIGITS = 6  # scores that agree in these digits are a tie
 
 Scored = tuple[float, str]  # score, cui
 Parts = Sequence[frozenset[str]]  # the right cuis of each part of a mention

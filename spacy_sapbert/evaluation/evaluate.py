@@ -18,7 +18,8 @@ from ..io.tables import show_id
 from ..io.version import __version__
 from ..kb.folder.records import Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from .accuracy import LEVELS, SCORE_DIGITS, TIES, Answer
+from ..linking.candidates import SORT_DIGITS
+from .accuracy import LEVELS, TIES, Answer
 from .calibration import measure_beside, score_candidates
 from .gold_mentions import Pair, Resolve, check_names, make_resolver
 from .rankers import (
@@ -68,7 +69,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_settings(settings: EvaluationSettings) -> dict[str, Any]:
-    fixed = {"levels": LEVELS, "ties": TIES, "tie_digits": SCORE_DIGITS}
+    fixed = {"levels": LEVELS, "ties": TIES, "tie_digits": SORT_DIGITS}
     return {**settings._asdict(), **fixed}
 
 

@@ -1,7 +1,7 @@
 """Terms → their links: the best of the readings of each term."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,6 +73,8 @@ def map_batch(
 ) -> list[Found]:
     """Look up some terms, together if they allow the same concepts."""
     results: list[Found] = [Found("", NONE, None, "empty", []) for _ in queries]
+    k = options.k
+    options = options.replace(k=max(2, k))  # a link is sure if no other is near
     groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for index, query in enumerate(queries):
         groups.setdefault((query.types, query.languages), []).append(index)
@@ -94,7 +96,8 @@ def map_batch(
                     texts_of_term,
                     key=lambda text: quality(text, by_text[text], named[text], sided),
                 )
-                results[index] = describe(best, by_text[best], named[best], is_limited)
+                found = describe(best, by_text[best], named[best], is_limited)
+                results[index] = replace(found, candidates=found.candidates[:k])
     return results
 
 

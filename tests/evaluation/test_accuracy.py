@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.evaluation import rankers
 from spacy_sapbert.evaluation.accuracy import (
     Answer,
     is_complete,
@@ -105,8 +106,8 @@ def test_trim_answers_changes_no_score(answers, parts, k):
 def test_is_complete_if_lower_answers_change_nothing(answers, more, parts, k):
     if not is_complete(answers, k):
         return
-    lower = [answer._replace(score=answer.score - 0.5) for answer in more]
-    lower = [answer._replace(row=answer.row + 10) for answer in lower]
+    last = answers[-1].score  # they are not above it
+    lower = [Answer(row + 10, cui, min(score, last)) for row, cui, score, _ in more]
     before, after = (score_answers(a, parts, [k]) for a in (answers, answers + lower))
     assert np.array_equal(before, after)
 
@@ -119,6 +120,7 @@ def test_wilson_interval_equals_values_computed_by_hand():
 IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
 ANSWERS = {
     "fever": [Answer(0, "C1", 0.9), Answer(1, "C2", 0.8), Answer(2, "C3", 0.8)],
+    "pain": [Answer(0, "C1", 0.9), Answer(1, "C1", 0.85), Answer(2, "C2", 0.8)],
     "": [],
 }
 
@@ -133,15 +135,35 @@ def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
 
 
 def test_score_mentions_returns_coverage_and_accuracy():
-    result = judge([["C1"]], [["C3"]], [["C7"]], [["C7", "C1"]])
-    assert result["judged"] == 4
-    assert result["coverage"] == 0.75
-    concepts = result["accuracy"]["all"]["concepts"]
-    assert concepts["acc@1"] == {"lenient": 0.5, "expected": 0.5, "strict": 0.5}
-    assert concepts["acc@2"] == {"lenient": 0.75, "expected": 0.625, "strict": 0.5}
-    covered = result["accuracy"]["covered"]
-    assert covered["mentions"] == 3
-    assert covered["concepts"]["acc@1"]["strict"] == pytest.approx(2 / 3, abs=1e-6)
+    """C3 ties at the second place; pain has two names of C1 before the one of C2."""
+    mentions = [("fever", ["C1"]), ("fever", ["C3"]), ("fever", ["C7"])]
+    mentions += [("fever", ["C7", "C1"]), ("pain", ["C2"])]
+    golds = [GoldMention(-1, -1, "", text, [ids], 2) for text, ids in mentions]
+    settings = EvaluationSettings(ks=(1, 2))
+
+    def accuracy(*values: float) -> dict[str, Any]:
+        """At 1, where nothing ties, and at 2 in the three ways."""
+        first, *second = values
+        ties = ("lenient", "expected", "strict")
+        found = zip(("acc@1", "acc@2"), ([first] * 3, second), strict=True)
+        return {at: dict(zip(ties, each, strict=True)) for at, each in found}
+
+    assert score_mentions(golds, ANSWERS, IDS.get, {}, settings) == {
+        "judged": 5,
+        "coverage": 0.8,
+        "accuracy": {
+            "all": {
+                "mentions": 5,
+                "concepts": accuracy(0.4, 0.8, 0.7, 0.6),
+                "rows": accuracy(0.4, 0.6, 0.5, 0.4),
+            },
+            "covered": {
+                "mentions": 4,
+                "concepts": accuracy(0.5, 1, 0.875, 0.75),
+                "rows": accuracy(0.5, 0.75, 0.625, 0.5),
+            },
+        },
+    }
 
 
 def test_score_mentions_follows_retired_ids_and_aliases():
@@ -217,6 +239,13 @@ def test_kb_ranker_returns_all_that_tie(kb):
     assert [cui for _, cui in list_concepts(answers)] == ["C0000001", "C0000002"]
     (answers,) = kb_ranker(kb, {"C0000002": "C0000001"}, k=1)(["MI"])
     assert [cui for _, cui in list_concepts(answers)] == ["C0000001"]
+
+
+def test_kb_ranker_searches_deeper_until_no_answer_is_missing(kb, monkeypatch):
+    mentions = ["Fever", "--", "MI", "heart attack", "Diabetes", "Heart"]
+    whole = [kb_ranker(kb, {}, k=k)(mentions) for k in (1, 3)]
+    monkeypatch.setattr(rankers, "FEWEST_ROWS", 1)
+    assert [kb_ranker(kb, {}, k=k)(mentions) for k in (1, 3)] == whole
 
 
 def test_measure_recall_counts_rows_that_the_index_misses(kb, incomplete_kb):

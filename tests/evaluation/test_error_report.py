@@ -17,6 +17,7 @@ from spacy_sapbert.evaluation.diagnose import (
     find_cause,
     info_finder,
     is_short_form,
+    score_candidates,
 )
 from spacy_sapbert.evaluation.error_report import find_errors
 from spacy_sapbert.evaluation.rankers import kb_ranker
@@ -302,6 +303,16 @@ def test_find_cause_returns_one_cause_for_every_error(mention, parts, cuis, near
     assert right or found in CAUSES
 
 
+@pytest.mark.parametrize(("tie", "second"), [("id", 1), (None, 2)])
+def test_score_candidates_by_ranks_of_which_some_tie(tie, second):
+    candidates: Any = [
+        {"cui": cui, "score": score, "rank": rank, "tie": tie}
+        for rank, (cui, score) in enumerate([("a", 0.9), ("b", 0.9), ("c", 0.8)], 1)
+    ]
+    assert score_candidates(candidates) == [(-1, "a"), (-second, "b"), (-3, "c")]
+    assert score_candidates(candidates[:1]) == [(-1, "a")]
+
+
 def test_find_ancestors_stops_after_three_steps():
     parents = {"a": "b", "b": "c", "c": "d", "d": "e", "x": "y", "y": "x"}
 
@@ -315,6 +326,15 @@ def test_find_ancestors_stops_after_three_steps():
 
 
 def test_is_short_form_accepts_abbreviations_and_no_words():
-    accepted = ["MI", "mRNA", "NIDDM", "COVID-19", "SARS-CoV-2", "AVMs", "iPSC", "G6PD"]
+    accepted = [
+        "MI",
+        "mRNA",
+        "NIDDM",
+        "COVID-19",
+        "SARS-CoV-2",
+        "NaClOx",
+        "iPSC",
+        "G6PD",
+    ]
     words = ["M", "mi", "Fever", "McArdle", "TYPE II DM", "HYPERTENSION", "", "12"]
     assert [each for each in [*accepted, *words] if is_short_form(each)] == accepted

@@ -49,32 +49,42 @@ def pipeline(sample_kb):
     return make
 
 
+# text, mention, expected; whether it passed, the concept, the rank, remarks
+OUTCOMES = [
+    ("no fever", "fever", ["C0000004"], True, "C0000004", 1, []),
+    ("pyrexia", "pyrexia", ["C0000001"], False, "C0000004", 7,
+     ["the expected is rank 7"]),
+    ("MI", "MI", ["C0000001", "C0000002"], True, "C0000001", 1, []),
+    ("--", "--", ["NIL"], True, None, None, []),
+    ("fever", "fever", ["NIL"], False, "C0000004", None, []),
+    ("--", "--", ["C0000004"], False, None, None, ["the expected is no candidate"]),
+    ("fever", "fever", ["NIL", "C0000004"], True, "C0000004", 1, []),
+    ("heart attack", "heart attack", ["C9999999"], True, "C0000001", 1,
+     ["C9999999 is C0000001 now"]),
+    ("fever", "fever", ["C7777777"], False, "C0000004", None,
+     ["C7777777 is unknown"]),
+]  # fmt: skip
+
+
 def test_run_cases_returns_what_was_found_instead(pipeline):
     nlp, linker = pipeline()
     cases = [
-        make_case("no fever", "fever", "C0000004", line=1),
-        make_case("pyrexia", "pyrexia", "C0000001", line=2),
-        make_case("MI", "MI", "C0000001", "C0000002", line=3),
-        make_case("--", "--", "NIL", line=4),
-        make_case("fever", "fever", "NIL", line=5),
-        make_case("--", "--", "C0000004", line=6),
-        make_case("fever", "fever", "NIL", "C0000004", line=7),
-        make_case("heart attack", "heart attack", "C9999999", line=8),
-        make_case("fever", "fever", "C7777777", line=9),
+        make_case(text, mention, *expected, label="SIGN", line=line)
+        for line, (text, mention, expected, *_) in enumerate(OUTCOMES, 2)
     ]
     outcomes = list(run_cases(nlp, linker, cases))
-    assert [outcome.line for outcome in outcomes if not outcome.passed] == [
-        *(2, 5, 6, 9)
+    shown = [
+        (o.context, o.mention, o.expected, o.passed, o.cui, o.rank, o.remarks)
+        for o in outcomes
     ]
-    wrong = outcomes[1]
-    assert (wrong.cui, wrong.name, wrong.score) == ("C0000004", "Fever", 1.0)
-    assert wrong.rank > 1
-    assert wrong.remarks == [f"the expected is rank {wrong.rank}"]
-    assert wrong.candidates[wrong.rank - 1]["cui"] == "C0000001"
-    assert outcomes[5].remarks == ["the expected is no candidate"]
-    assert outcomes[5].link_note
-    assert outcomes[7].remarks == ["C9999999 is C0000001 now"]
-    assert outcomes[8].remarks == ["C7777777 is unknown"]
+    assert shown == OUTCOMES
+    wrong, nothing = outcomes[1], outcomes[5]
+    assert wrong.candidates[6]["cui"] == "C0000001"
+    assert nothing._replace(candidates=[]) == (
+        *("cases.yaml", 7, "--", "--", 0, "SIGN", None, ["C0000004"], False),
+        *(None, None, None, "empty", None, nothing.remarks, []),
+    )
+    assert (wrong.name, wrong.score, wrong.link_note) == ("Fever", 1.0, None)
 
 
 @pytest.mark.parametrize(
