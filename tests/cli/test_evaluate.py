@@ -108,7 +108,9 @@ def test_evaluate_of_ids_in_another_form_is_an_error(sample_kb, tmp_path, rows, 
     result = run_evaluate(sample_kb, path, code=1)
     assert "E725" in result.output
     assert said in result.output
+    assert ("It has" in result.output) == ("UMLS" in said)
     assert SENTINEL not in result.output
+    assert "E423" in run_evaluate(sample_kb, path, path, code=1).output
     path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
     output = " ".join(run_evaluate(sample_kb, path, code=0).output.split())
     assert "the concepts of 0.0%" in output

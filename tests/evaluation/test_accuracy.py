@@ -18,7 +18,7 @@ from spacy_sapbert.evaluation.accuracy import (
     trim_answers,
     wilson_interval,
 )
-from spacy_sapbert.evaluation.evaluate import measure_recall
+from spacy_sapbert.evaluation.evaluate import evaluate_kb, measure_recall
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
@@ -27,6 +27,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.formats.gold import GoldMention
+from spacy_sapbert.kb.knowledge_base import load_kb
 
 Parts = list[frozenset[str]]
 
@@ -259,3 +260,46 @@ def test_measure_recall_counts_rows_that_the_index_misses(kb, incomplete_kb):
     found = measure_recall(incomplete_kb, queries, ks=(1, 30))
     assert found["recall@1"] == 0.5  # fever itself
     assert found["recall@30"] == pytest.approx(1 - len(missing) / kb.rows, abs=1e-6)
+
+
+def test_evaluate_kb_under_a_learned_order(
+    make_kb, letters_order, few_concepts, tmp_path
+):
+    """Scores are reciprocal ranks, and links are counted at some thresholds."""
+    chance = {"chance": {"cosine": 30.0}, "intercept": -29.0, "threshold": 0.5}
+    ranker = letters_order.ranker.model_copy(update=chance)
+    order = letters_order.model_copy(update={"ranker": ranker})
+    kb = load_kb(make_kb(tmp_path, few_concepts, learned=order))
+    mentions = {"Fever": "C0000004", "pyrexias": "C0000004", "hearty": "C0000003"}
+    mentions |= {"MI": "C0000002", "headache": "C0000007", "diabetic": "C0000005"}
+    mentions |= {"hand": "C77", "head": "C78", "febril": "C0000004"}
+    path = tmp_path / "gold.txt"
+    path.write_text("".join(f"{m}||{cui}\n" for m, cui in mentions.items()), "utf8")
+    settings = EvaluationSettings(ks=(1, 3))
+    found = evaluate_kb(kb, [path], settings, recall_queries=2)
+    assert found.results["index_recall"] == {
+        "queries": 2,
+        "recall@1": 1.0,
+        "recall@10": 1.0,
+    }
+    scores = {row["line"]: row["scores"] for row in found.predictions}
+    assert scores[1] == pytest.approx([1, 1 / 2, 1 / 3])
+    assert scores[4] == [1, 1, 1 / 3]  # of two that tie
+    firsts = [link.candidates[0] for link in kb.link([*mentions], k=1, threshold=-1)]
+    chances = np.array([first["probability"] for first in firsts])
+    golds = [*mentions.values()]
+    right = np.array([f["cui"] == cui for f, cui in zip(firsts, golds, strict=True)])
+    nil = np.array([cui in ("C77", "C78") for cui in golds])
+    links = found.results["links"]
+    assert len({link["threshold"] for link in links}) == len(links) > 2
+    for link in links:
+        linked = chances >= link["threshold"]
+        share = {
+            "precision": (right & linked).sum() / max(linked.sum(), 1e-9),
+            "recall": (right & linked).sum() / (~nil).sum(),
+            "nil_precision": (nil & ~linked).sum() / max((~linked).sum(), 1e-9),
+            "nil_recall": (nil & ~linked).sum() / nil.sum(),
+        }
+        assert {name: link[name] or 0 for name in share} == pytest.approx(
+            share, abs=1e-4
+        )
