@@ -76,10 +76,11 @@ def map_terms(
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
     from ..mapping.lookup import STATUSES, has_threshold
-    from ..mapping.run import TermColumns, check_output, map_table
+    from ..mapping.run import TermColumns, map_table
+    from ..mapping.tables import find_kind
 
     check_outputs(output, force=force)
-    check_output(output)
+    find_kind(output)
     filter = gather_filter(types, sources, languages, allow, deny)
     given = gather_options(setting, codes, k=k, threshold=threshold, filter=filter)
     options = change_options(DEFAULT_OPTIONS, given)

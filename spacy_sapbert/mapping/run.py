@@ -19,7 +19,7 @@ from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .lookup import STATUSES, Found, Query, map_queries
-from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
+from .tables import SSSOM_ENDINGS, find_columns, read_rows, write_table
 from .terms import split_terms
 
 if TYPE_CHECKING:
@@ -183,8 +183,3 @@ def write_mapped(
         for term, found in pairs
     )
     write_table(output, [*header, *added], cells)
-
-
-def check_output(output: Path) -> None:
-    if not output.name.lower().endswith(SSSOM_ENDINGS):
-        find_kind(output)

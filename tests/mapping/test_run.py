@@ -72,17 +72,6 @@ def test_map_table_of_a_mapped_table_replaces_its_columns(kb, table, tmp_path):
     assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
 
 
-def test_map_table_filters_by_columns(tmp_path, kb):
-    rows = [["fever", "T047"], ["fever", ""]]
-    write_table(tmp_path / "t.csv", ["term", "types"], rows)
-    columns = TermColumns("term", types="types")
-    map_table(kb, tmp_path / "t.csv", tmp_path / "o.csv", columns, LinkOptions())
-    limited, plain = (row["match_id"] for row in read_dicts(tmp_path / "o.csv"))
-    for cui, filter in ((limited, {"types": ["T047"]}), (plain, {})):
-        (linked,) = kb.link(["fever"], filter=filter)
-        assert cui == linked.candidates[0]["cui"]
-
-
 def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb):
     rows = [["fever", "T047", ""], ["a; b", "", ""], ["fever", "T047,Zqxwvut", ""]]
     write_table(tmp_path / "bad.csv", ["term", "types", "lang"], rows)
@@ -203,6 +192,8 @@ def test_map_command_prints_a_summary(sample_kb, table, tmp_path):
     assert "1 rows have no term" in result.output
     assert len(read_dicts(output)) == 6
     assert "E003" in invoke("map", *arguments, code=1).output
+    other = (*arguments[:-1], tmp_path / "out.docx")
+    assert "E110" in invoke("map", *other, code=1).output
     assert invoke("map", *arguments, "--force", "--quiet").output == ""
 
 

@@ -42,6 +42,7 @@ def found(status: str, cui: str | None = "C0027051", score: float = 1.0) -> Foun
         ("MONDO:5148", "MONDO:5148", "http://purl.obolibrary.org/obo/MONDO_"),
         ("ICD10CM:E11.9", "ICD10CM:E11.9", "https://identifiers.org/icd10cm:"),
         ("my id", "concept:my%20id", sssom.OWN_ADDRESS),
+        ("no (1):x", "concept:no%20(1):x", sssom.OWN_ADDRESS),
     ],
 )
 def test_ids_become_curies_with_a_namespace(id, curie, namespace):

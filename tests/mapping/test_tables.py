@@ -4,6 +4,7 @@ Each line has the table and one of its rows. After a change, delete the file, ru
 test, and read what git shows.
 """
 
+import csv
 import json
 import re
 from collections.abc import Iterator
@@ -21,8 +22,6 @@ from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import write_table
 from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.golden import check_golden
-
-from .conftest import read_dicts
 
 FILE = Path(__file__).parent / "tables.jsonl"
 TERMS = [
@@ -95,8 +94,10 @@ def read_table(path: Path, digest: str) -> Iterator[Any]:
         text = text.replace(today, "TODAY").replace(f"\t{__version__}\t", "\tVERSION\t")
         yield from text.splitlines()
     else:
-        for row in read_dicts(path):
-            yield {key: read_cell(cell) for key, cell in row.items() if cell}
+        header, *rows = csv.reader(text.splitlines())
+        for row in rows:
+            cells = zip(header, map(read_cell, row), strict=True)
+            yield {name: cell for name, cell in cells if cell}
 
 
 def read_cell(cell: str) -> str | float:
