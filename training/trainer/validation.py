@@ -12,12 +12,7 @@ from torch.nn import functional
 
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.evaluation.accuracy import (
-    SCORE_DIGITS,
-    Answer,
-    combine_parts,
-    trim_answers,
-)
+from spacy_sapbert.evaluation.accuracy import Answer, combine_parts, trim_answers
 from spacy_sapbert.evaluation.gold_mentions import make_resolver, read_aliases
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
@@ -25,6 +20,7 @@ from spacy_sapbert.evaluation.score_mentions import (
     select_mentions,
 )
 from spacy_sapbert.formats.gold import GoldMention
+from spacy_sapbert.linking.candidates import SORT_DIGITS
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
 from training.data.dictionary import Dictionary, read_dictionary
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors
@@ -162,7 +158,7 @@ def validate(
         found = score.isfinite()
         own_rows: list[int] = row[found].tolist()
         some = [
-            Answer(number, aliases.get(cui, cui), round(cosine, SCORE_DIGITS))
+            Answer(number, aliases.get(cui, cui), round(cosine, SORT_DIGITS))
             for number, cosine in zip(own_rows, score[found].tolist(), strict=True)
             for cui in dictionary.cuis[number]
         ]
