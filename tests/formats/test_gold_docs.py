@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 import spacy
+from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import gold_docs
 from spacy_sapbert.formats.convert import convert_corpus
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.formats.gold_docs import make_gold_docs
+from spacy_sapbert.formats.gold_docs import make_gold, make_gold_docs
 from tests.pipelines import NLP
 
 
@@ -71,6 +72,28 @@ def test_clear_concepts_takes_those_of_a_group():
         doc = make((0, 3, "A", [["C1"]]))
     gold_docs.clear_concepts(doc, "gold")
     assert describe(doc.spans["gold"]) == [(0, 6, "A", "")]
+
+
+def test_make_gold_has_the_places_and_ids_of_a_group_else_those_of_its_spans():
+    doc = make((0, 6, "A", [["C1", "C2"]]), (20, 27, "B", []))
+    first = GoldMention(0, 6, "A", "Breast", [["C1", "C2"]], 0)
+    last = GoldMention(20, 27, "B", "cancer.", [], 0)
+    expected = GoldDocument("d", CANCER, [first, last])
+    assert make_gold(doc, "d", spans_key="gold") == expected
+    of_spans = [first._replace(parts=[["C1"]]), last]
+    doc.ents = [*doc.ents, Span(doc, 1, 2, label="X")]
+    assert make_gold(doc).mentions == of_spans
+    other = GoldMention(7, 10, "X", "and", [], 0)
+    assert make_gold(doc, every=True).mentions == [of_spans[0], other, last]
+    attrs = doc.spans["gold"].attrs
+    for key, values, mentions in (
+        ("start_char", [-1, 20], [last]),
+        ("end_char", [6, 28], []),
+        ("ids", [[]], of_spans),  # of another program
+    ):
+        attrs[key] = values
+        assert make_gold(doc, spans_key="gold").mentions == mentions
+    assert make_gold(doc, spans_key="other").mentions == []
 
 
 def test_gold_docs_may_be_longer_than_the_pipeline_takes():

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import spacy
 import srsly
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
@@ -212,6 +212,7 @@ def test_select_spans_keeps_the_longest():
     st.text(st.sampled_from("ab (.)\n\u2028é"), min_size=1, max_size=20),
     st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20)), max_size=4),
 )
+@example("a b c", [(1, 1), (2, 2)])  # a blank, and one at the end
 def test_set_mentions_are_exactly_at_their_offsets(text, places):
     inside = [(start, min(start + size, len(text))) for start, size in places]
     spans = [s for s in spans_of(*inside) if s.start < s.end]
@@ -363,6 +364,11 @@ def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch):
     with pytest.raises(SapbertError, match="stdin:2: ") as caught:
         read(Path("-"))
     assert SENTINEL not in str(caught.value)
+
+
+def test_documents_are_described_by_id_and_place_if_these_differ():
+    described = [Document("n", "", place=p).describe() for p in ("", "n", "a:1")]
+    assert described == ["'n'", "'n'", "'n' (a:1)"]
 
 
 def test_documents_the_standard_input_comes_once():
