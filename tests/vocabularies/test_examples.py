@@ -1,8 +1,8 @@
 """Files as releases have them, and the concepts and the reports that they give.
 
 A folder of `examples` has files of a format, or of several for `united`, and
-`expected.jsonl`. There a line says what is read, with which options, and what is
-reported of each file; the lines below it are the concepts. After a
+`expected.jsonl`. There a line says what is read, one path or several, with which
+options, and what is reported of each file; the lines below it are the concepts. After a
 reader has changed, `python -m tests.vocabularies.test_examples` writes them again, and
 git shows what is different: read it.
 """
@@ -47,7 +47,8 @@ def copy_example(name: str, folder: Path, without: list[str]) -> Path:
 
 def list_files(case: dict[str, Any], copy: Path) -> tuple[list[Path], ...]:
     """Return the paths that are read, of cross references and of retired ids."""
-    listed = [case["read"]], case.get("xrefs", []), case.get("retired", [])
+    read = [case["read"]] if isinstance(case["read"], str) else case["read"]
+    listed = read, case.get("xrefs", []), case.get("retired", [])
     return tuple([copy / path for path in paths] for paths in listed)
 
 
@@ -73,6 +74,8 @@ def show_case(
     shown = [report.to_json() for report in reports]
     files = [str(path) for paths in list_files(case, copy) for path in paths]
     assert [data.pop("path") for data in shown] == files
+    for data in shown:
+        data["notes"] = [note.replace(f"{copy}/", "") for note in data["notes"]]
     return [concept_to_json(concept) for concept in concepts], shown
 
 

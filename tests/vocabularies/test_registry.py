@@ -13,7 +13,6 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
-from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.registry import (
     READERS,
     guess_format,
@@ -169,17 +168,6 @@ def test_read_vocabulary_missing_file_is_an_error(format, tmp_path):
 
 
 # --- several vocabularies ---
-
-
-def test_read_vocabularies_merges_files_with_a_report_of_each(tmp_path):
-    obo, jsonl = tmp_path / "a.obo", tmp_path / "b.jsonl"
-    obo.write_text("[Term]\nid: C0027051\nname: coronary\n")
-    write_concepts(jsonl, [Concept("C0027051", ["MI"]), Concept("Z", ["z"])])
-    reports = [Report(), Report()]
-    concepts = list(read_vocabularies([obo, jsonl], reports=reports))
-    assert [concept.aliases for concept in concepts] == [["coronary", "MI"], ["z"]]
-    assert [report.concepts for report in reports] == [1, 2]
-    assert [report.format for report in reports] == ["obo", "jsonl"]
 
 
 @pytest.mark.parametrize(
