@@ -10,6 +10,7 @@ git shows what is different: read it.
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,14 @@ def list_files(case: dict[str, Any], copy: Path) -> tuple[list[Path], ...]:
 
 
 def read_case(
-    case: dict[str, Any], copy: Path, **options: Any
+    case: dict[str, Any],
+    copy: Path,
+    conflict: Callable[..., None] | None = None,
+    **options: Any,
 ) -> tuple[list[Concept], list[Report]]:
     """Return the concepts of a case, and the report of each of its files."""
     files, xrefs, retired = list_files(case, copy)
-    reports = [Report() for _ in (*files, *xrefs, *retired)]
+    reports = [Report(conflict=conflict) for _ in (*files, *xrefs, *retired)]
     options = {**case.get("options", {}), **options}
     more = {"xrefs": xrefs, "retired": retired, "reports": reports}
     return list(
@@ -70,12 +74,15 @@ def show_case(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Read a case from a copy of its files, and return it as JSON."""
     copy = copy_example(name, folder, case.get("without", []))
-    concepts, reports = read_case(case, copy)
+    conflicts: list[list[str]] = []
+    concepts, reports = read_case(case, copy, lambda *row: conflicts.append([*row]))
     shown = [report.to_json() for report in reports]
     files = [str(path) for paths in list_files(case, copy) for path in paths]
     assert [data.pop("path") for data in shown] == files
     for data in shown:
         data["notes"] = [note.replace(f"{copy}/", "") for note in data["notes"]]
+    if conflicts:
+        shown[-1]["conflicts"] = conflicts
     return [concept_to_json(concept) for concept in concepts], shown
 
 

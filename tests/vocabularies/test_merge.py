@@ -98,20 +98,6 @@ def test_compare_vocabularies_ids_must_ascend(tmp_path):
 UNITED = FOLDER / "united"
 
 
-def test_conflicts_of_mapped_names_are_listed():
-    rows: list[tuple[str, ...]] = []
-    report = Report(conflict=lambda *fields: rows.append(fields))
-    paths = [UNITED / "base.jsonl"], [UNITED / "doid.obo"]
-    list(read_vocabularies(paths[0], xrefs=paths[1], reports=[Report(), report]))
-    both = "MESH:D1|MESH:D2"
-    assert rows == [
-        ("concepts that are mapped to several", "DOID:6", both, ""),
-        ("names of other concepts", "DOID:2", both, "skin neoplasms"),
-        ("names of several concepts", "DOID:21", both, "Tumour"),
-        ("names of several concepts", "DOID:22", both, "tumour"),
-    ]
-
-
 def test_vocabulary_that_is_mapped_to_nothing_is_an_error(tmp_path):
     write_concepts(tmp_path / "base.jsonl", [Concept("X:1", ["a"])])
     paths = [tmp_path / "base.jsonl"]
