@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
-from spacy_sapbert.formats.page.addresses import concept_url
-from spacy_sapbert.formats.page.groups import SHOWN, choose_group
+from spacy_sapbert.formats.page.addresses import UrlTemplate, concept_url
+from spacy_sapbert.formats.page.groups import SHOWN, choose_group, name_type
 from spacy_sapbert.formats.page.write import write_docs
 from spacy_sapbert.linking.filters import GROUPS
 from tests.pipelines import NLP
@@ -96,6 +96,8 @@ def test_page_every_semantic_group_has_a_name_and_a_colour():
     assert len({group.hue for group in SHOWN.values()}) == len(SHOWN)
     for code, types in GROUPS.items():
         assert {choose_group([type]) for type in types.split()} == {SHOWN[code]}
+    names = [name_type(type) for type in ("CHEM", "T047", "other")]
+    assert names == ["Chemicals and drugs", "Disease or Syndrome", "other"]
 
 
 def test_page_policy_allows_its_own_style_and_script_and_no_network():
@@ -194,6 +196,7 @@ def test_page_keeps_the_text_and_every_entity(text, places):
 )
 def test_page_addresses_by_kind_of_id(cui, url):
     assert concept_url(cui) == url
+    assert UrlTemplate.format(cui) == (url or "#")
 
 
 @given(st.text())
