@@ -105,6 +105,8 @@ def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path):
     before = contents(tmp_path)
     with pytest.raises(SapbertError, match="E560.*`size`.*`--force`"):
         run(tmp_path, size=4)
+    with pytest.raises(SapbertError, match="E560.*another `kb`, `size`"):
+        open_state(tmp_path, {"k": 10}, force=False)
     assert contents(tmp_path) == before
     run(tmp_path, size=4, force=True)
     assert len(list(tmp_path.glob("part-*"))) == 2

@@ -128,12 +128,8 @@ def any_docs() -> list[Doc]:
 )
 def test_formats_are_guessed_from_the_ending(path, expected):
     assert guess_format(Path(path)) == expected
-
-
-@pytest.mark.parametrize("path", ["a.gz", "a.docx"])
-def test_formats_that_cannot_be_guessed_are_an_error(path):
     with pytest.raises(SapbertError, match="E110.*--format"):
-        guess_format(Path(path))
+        guess_format(Path(path).with_suffix(".docx"))
 
 
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it

@@ -187,7 +187,7 @@ def test_brat_names_are_numbered_and_marks_and_gaps_kept(tmp_path):
     assert (span.start, span.end, span.parts) == (2, 12, [["C1"]])
 
 
-@pytest.mark.parametrize("other", ["a.txt", "x/y.txt", ""])
+@pytest.mark.parametrize("other", ["a.txt", "x/y.txt", "a.ann", ""])
 def test_brat_what_is_not_its_output_is_never_replaced(tmp_path, other):
     path = tmp_path / "out" / other if other else tmp_path / "out"
     path.parent.mkdir(parents=True, exist_ok=True)

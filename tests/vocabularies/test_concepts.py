@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import (
+    RELATIONS,
     Concept,
     change_names,
     check_concept,
@@ -24,27 +25,31 @@ from tests.vocabularies.whole import read
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 SAID = TEXT.filter(str.strip)
-TEXTS = st.lists(SAID, max_size=3, unique=True)
 
 
 @st.composite
-def make_concepts(draw: st.DrawFn) -> Concept:
-    aliases = draw(st.lists(SAID, min_size=1, max_size=4, unique=True))
+def make_concepts(draw: st.DrawFn, text: st.SearchStrategy[str] = SAID) -> Concept:
+    texts = st.lists(text, max_size=3, unique=True)
+    aliases = draw(st.lists(text, min_size=1, max_size=4, unique=True))
     place = st.sampled_from(range(len(aliases)))
     places = st.dictionaries(
-        SAID, st.lists(place, min_size=1, unique=True).map(sorted), max_size=3
+        text, st.lists(place, min_size=1, unique=True).map(sorted), max_size=3
     )
-    codes = st.dictionaries(SAID, st.lists(SAID, min_size=1, max_size=2), max_size=2)
+    some = texts.filter(bool)
+    others = st.dictionaries(text.map("other {}".format), some, min_size=1, max_size=2)
+    retired = draw(texts)
     return Concept(
-        cui=draw(SAID),
+        cui=draw(text),
         aliases=aliases,
-        types=draw(TEXTS),
-        codes=draw(codes),
-        parents=draw(TEXTS),
-        definition=draw(st.none() | SAID),
-        retired=draw(TEXTS),
+        types=draw(texts),
+        codes=draw(st.dictionaries(text, some, max_size=2)),
+        parents=draw(texts),
+        definition=draw(st.none() | text),
+        retired=retired,
         languages=draw(places),
         sources=draw(places),
+        related_codes={draw(st.sampled_from(RELATIONS)): draw(others)},
+        retired_by=dict.fromkeys(retired[:1], "a table"),
     )
 
 

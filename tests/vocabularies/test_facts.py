@@ -21,6 +21,7 @@ from spacy_sapbert.vocabularies.facts import (
     concept_facts,
 )
 from spacy_sapbert.vocabularies.report import Report
+from tests.vocabularies.test_concepts import make_concepts
 
 
 def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
@@ -63,33 +64,13 @@ def test_build_concepts_sorts_by_id_and_names_by_rank():
     }
 
 
-WORDS = st.lists(st.sampled_from(["a", "b", "c d", "e1"]), max_size=3, unique=True)
-GROUPS = st.dictionaries(st.sampled_from("XYZ"), WORDS.filter(bool), max_size=2)
+CONCEPTS = make_concepts(
+    st.sampled_from(["a", "b", "c d", "e1", "\uffff1", "\U0001f4aff"])
+)
+CONCEPTS = CONCEPTS.filter(lambda each: each.cui not in (*each.parents, *each.retired))
 
 
-@st.composite
-def make_concepts(draw: st.DrawFn) -> list[Concept]:
-    concepts = []
-    text = st.text(st.characters(codec="utf8"))
-    for cui in draw(st.lists(text.map("{}!".format), unique=True)):
-        words, codes = [draw(WORDS) for _ in range(3)], draw(GROUPS)
-        aliases = draw(WORDS.filter(bool))
-        place = st.sampled_from(range(len(aliases)))
-        places = st.lists(place, min_size=1, unique=True).map(sorted)
-        groups = st.dictionaries(st.sampled_from("XYZ"), places, max_size=3)
-        related = {
-            relation: {f"{relation}{source}": some for source, some in group.items()}
-            for relation in draw(st.sets(st.sampled_from(["broader", "related"])))
-            if (group := draw(GROUPS))
-        }
-        said = dict.fromkeys(words[2][:1], "table")
-        definition = draw(st.sampled_from([None, "What it is."]))
-        more = (codes, words[1], definition, words[2], draw(groups), draw(groups))
-        concepts.append(Concept(cui, aliases, words[0], *more, related, said))
-    return concepts
-
-
-@given(concepts=make_concepts(), size=st.integers(1, 3))
+@given(st.lists(CONCEPTS, unique_by=lambda each: each.cui), st.integers(1, 3))
 def test_concepts_are_built_of_their_facts_in_any_order_of_concepts(concepts, size):
     each = [concept_facts(concept) for concept in concepts]
     mixed = filter(None, chain.from_iterable(zip_longest(*each)))
