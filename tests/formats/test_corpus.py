@@ -57,10 +57,23 @@ def test_read_corpus_changes_prefixes(tmp_path):
     assert document.mentions[0].parts == [["Y:A", "X:B"], ["Y:C"]]
 
 
-def test_detect_corpus_of_a_table_of_choices_without_other_columns(tmp_path):
-    path = tmp_path / "chosen.csv"
-    path.write_text(f"{TERM},{CHOSEN}\nfever,C1\n")
-    assert detect_corpus(path) == "mapped"
+@pytest.mark.parametrize(
+    ("line", "format"),
+    [
+        (f"{TERM},{CHOSEN}", "mapped"),
+        ("fever||C1", "tsv"),
+        ('"ids";"mention"', "tsv"),
+        ("cui\ttext", "csv"),
+        ("mention,cui", "csv"),
+    ],
+)
+def test_detect_corpus_of_a_table_by_its_first_line(line, format, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"\n{line}\n")
+    assert detect_corpus(path) == format
+    path.rename(tmp_path / "a.md")
+    other = "tsv" if line == "mention,cui" else format
+    assert detect_corpus(tmp_path / "a.md") == other
 
 
 def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):

@@ -19,6 +19,7 @@ from spacy_sapbert.formats.registry import (
     FORMATS,
     guess_format,
     list_formats,
+    load_reader,
     load_writer,
     write_linked,
 )
@@ -128,8 +129,15 @@ def any_docs() -> list[Doc]:
 )
 def test_formats_are_guessed_from_the_ending(path, expected):
     assert guess_format(Path(path)) == expected
-    with pytest.raises(SapbertError, match="E110.*--format"):
-        guess_format(Path(path).with_suffix(".docx"))
+
+
+def test_formats_that_are_unknown_are_an_error():
+    for path in ("a.gz", "a.docx"):
+        with pytest.raises(SapbertError, match="E110.*--format"):
+            guess_format(Path(path))
+    for load, done in ((load_reader, "read"), (load_writer, "written")):
+        with pytest.raises(SapbertError, match=f"E110.*be {done}, .*'docx'"):
+            load("docx")
 
 
 TRIMMED = ("pubtator", "brat")  # blanks around a mention are not part of it
