@@ -133,7 +133,11 @@ def families_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     families = ("VEL", "TOL", "LAB", "DRUG", "EPO", "ADA")
     concepts = make_concepts(["ENG", "SPA"])
     concepts = [c for c in concepts if c.cui.startswith(families)] + [
-        Concept("X1", ["Borlun", "Borlun fever", "Marsh ache"], types=["T047"]),
+        Concept(
+            "X1",
+            ["Borlun", "Borlun fever", "BORLUN FEVER", "Marsh ache"],
+            types=["T047"],
+        ),
         Concept("X2", ["Borlun gland", "shared name"], types=["T047", "T121"]),
         Concept("X3", ["heart drops", "shared name", "XY"]),
         *(Concept(f"P{n}", [f"pain rest {n}"], types=["T061"]) for n in range(3)),
@@ -144,7 +148,7 @@ def families_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
 
 def test_mentions_that_are_made_of_names_and_words(families_kb, monkeypatch):
     """If a change is meant, delete the file, run this test, and read what git shows."""
-    limits = {"MOST_NAMES": 70, "MOST_OTHERS": 5, "FEWEST_CONCEPTS": 3, "FEWEST": 9}
+    limits = {"MOST_NAMES": 66, "MOST_OTHERS": 5, "FEWEST_CONCEPTS": 3, "FEWEST": 9}
     for name, value in limits.items():
         monkeypatch.setattr(order_of_names, name, value)
     names = families_kb.entries(range(families_kb.rows))
@@ -156,7 +160,9 @@ def test_mentions_that_are_made_of_names_and_words(families_kb, monkeypatch):
         made.append([mention.kind, mention.text, mention.cui, rows, *mention.types])
     # what was made of those that are no names, or were left out
     examples = [*make_examples(families_kb)]
-    made += [[e.kind, e.right, e.by_cosine, e.known] for e in examples]
+    for e in examples:
+        covered = round(float(e.features["covered"].max()), 2)
+        made.append([e.kind, e.right, e.by_cosine, e.known, covered])
     assert {e.features["cosine"].max() < 1 for e in examples if e.kind == LEFT_OUT} == {
         True
     }

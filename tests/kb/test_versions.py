@@ -23,12 +23,13 @@ from spacy_sapbert.kb.edits.change import (
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import (
     go_back,
+    kb_to_files,
     lock_kb,
     remove_versions,
     save_copy,
 )
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb, open_files
 from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -167,7 +168,13 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     assert opened.concept("Award 1") is None
     # A relative path is that of the folder when it was opened.
     assert kb.link(["fever"])[0].cui == "C0000004"
-    assert kb.newest().concept("Award 1") is not None
+    newest = kb.newest()
+    assert newest.concept("Award 1") is not None
+    # One in a temporary folder is pickled with its files.
+    for other in (open_files(kb_to_files(newest), config), newest):
+        other = pickle.loads(pickle.dumps(other))
+        assert other.manifest.digest == newest.manifest.digest
+        assert other.link(MENTIONS) == newest.link(MENTIONS)
 
 
 def test_link_in_threads_while_new_versions_are_written(own_kb):
@@ -407,6 +414,7 @@ def test_calibration_of_an_order_corrects_its_probability(cold_kb, tmp_path):
     corrected = {"chance": {"margin": 10.0}, "intercept": -7.0, "threshold": 0.75}
     ranker = order.ranker.model_copy(update=corrected)
     assert manifest.order == order.model_copy(update={"ranker": ranker})
+    assert [e.threshold for e in list_history(kb.folder)] == [0.0, 0.75, 0.75]
 
 
 @pytest.fixture
