@@ -1,5 +1,6 @@
 """A build is locked, and what it wrote is tried before it replaces anything."""
 
+import hashlib
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.version import __version__
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
@@ -121,6 +123,30 @@ def test_build_kb_that_fails_leaves_nothing(
     assert re.search(r"21 names to embed, about 0\.\d s: in a trial, [\d,]+ a", printed)
     # Few rows are compared one by one.
     assert (built.index.backend, built.recall) == ("exact", None)
+
+
+def test_meta_json_of_a_build(sample_kb):
+    manifest = read_version(sample_kb).manifest
+    data = manifest.model_dump(exclude_none=True, exclude={"files", "digest"})
+    lines = "".join(
+        f"{name.removeprefix('encoder/')} {file.sha256}\n"
+        for name, file in sorted(manifest.files.items())
+        if name.startswith("encoder/")
+    )
+    hnsw = {"M": 16, "ef_construction": 200, "ef": 100, "seed": 100}
+    assert data == {
+        **{"format": 12, "package_version": __version__, "ngrams": False},
+        "encoder": {
+            "base": "encoder",
+            "fingerprint": hashlib.sha256(lines.encode()).hexdigest()[:16],
+            **{"width": 32, "engine": "torch", "precision": "float32"},
+            **{"pooling": "mean", "max_length": 25, "lowercase": True},
+        },
+        "index": {"backend": "hnsw", "settings": hnsw},
+        "counts": {"concepts": 8, "aliases": 24, "rows": 21, "unreadable": 1},
+        **{"sources": [], "vocabularies": []},
+        "recall": {"queries": 21, "at_1": 1.0, "at_10": 1.0},
+    }
 
 
 def write_variants(path: Path, many: int) -> Path:

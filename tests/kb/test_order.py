@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from spacy_sapbert.kb.order.names import (
     choose_threshold,
     has_enough,
     is_alike,
+    language_of,
     make_batch,
     make_examples,
     make_mentions,
@@ -99,7 +101,9 @@ def test_build_kb_without_an_order_has_no_3_grams(concepts, make_kb, tmp_path):
     folder = make_kb(tmp_path, concepts, order="none")
     manifest = read_version(folder).manifest
     assert (manifest.order, manifest.ngrams) == (None, False)
-    few = make_kb(tmp_path / "few", concepts[:5])
+    spanish = [replace(c, languages={"SPA": [0, 1]}) for c in concepts[:5]]
+    few = make_kb(tmp_path / "few", spanish)
+    assert [language_of(load_kb(path)) for path in (folder, few)] == ["en", ""]
     manifest = read_version(few).manifest
     assert (manifest.order, manifest.ngrams, manifest.threshold) == (None, False, None)
     assert not (few / "v1" / "ngrams").exists()
@@ -161,7 +165,7 @@ def test_mentions_that_are_made_of_names_and_words(families_kb, monkeypatch):
     # what was made of those that are no names, or were left out
     examples = [*make_examples(families_kb)]
     for e in examples:
-        covered = round(float(e.features["covered"].max()), 2)
+        covered = round(100 * e.features["covered"].max())  # percent of its words
         made.append([e.kind, e.right, e.by_cosine, e.known, covered])
     assert {e.features["cosine"].max() < 1 for e in examples if e.kind == LEFT_OUT} == {
         True
