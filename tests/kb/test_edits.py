@@ -1,11 +1,13 @@
 """Concepts added and removed without rebuilding, and what differs afterwards."""
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import srsly
 
@@ -21,8 +23,10 @@ from spacy_sapbert.kb.edits.change import (
     remove_concepts,
 )
 from spacy_sapbert.kb.edits.diff import compare_kbs
+from spacy_sapbert.kb.filters import choose_codes
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.store import Store
+from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.text import name_keys
 from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.vocabularies.compare import MEANINGS, Difference, describe_difference
@@ -244,6 +248,7 @@ def edited_kb(own_kb) -> KnowledgeBase:
 # Methods of the store, their arguments, and what they return. Those from `WHOLE` on
 # read all concepts or names.
 STORE = [*srsly.read_jsonl(Path(__file__).parent / "store.jsonl")]
+FILTERS = [*srsly.read_jsonl(Path(__file__).parent / "filters.jsonl")]
 WHOLE = [name for name, *_ in STORE].index("count_concepts")
 
 
@@ -277,6 +282,39 @@ def test_store_of_an_edited_kb_by_hand(edited_kb):
     assert sorted(found) == [*range(4), *range(5, 27)]  # but "Mitral insufficiency"
     with pytest.raises(SapbertError, match="E306.*readonly"):
         store.query("DELETE FROM main.concepts")
+
+
+def test_filters_of_an_edited_kb_by_hand(edited_kb):
+    """What each leaves: concepts and names, or what it says."""
+    kb, entries = edited_kb, edited_kb.entries(range(edited_kb.rows))
+    numbers = kb.store.numbers_of_cuis(kb)
+    found: list[list[Any]] = []
+    for given, *_ in FILTERS:
+        with warnings.catch_warnings(action="always", record=True) as caught:
+            try:
+                left = kb.resolve_filter(Filter(**given))
+            except SapbertError as error:
+                found.append([given, str(error)])
+                continue
+        cuis = [cui for cui, number in numbers.items() if left.concepts[number]]
+        names = {
+            entry.alias
+            for row in np.flatnonzero(left.rows).tolist()
+            for entry in entries[row]
+            if left.matches(entry)
+        }
+        found.append([given, cuis, sorted(names), *(str(w.message) for w in caught)])
+    assert found == FILTERS
+
+
+def test_codes_of_chosen_vocabularies_by_hand():
+    codes = {"SNOMEDCT_US": ["2", "1"], "SCTID": ["1", "3"], "MSH": ["D1"]}
+    assert choose_codes(codes, []) == codes
+    for sources, expected in (
+        (["MSH", "XYZ"], {"MSH": ["D1"]}),
+        (["SNOMEDCT"], {"SNOMEDCT": ["2", "1", "3"]}),
+    ):
+        assert choose_codes(codes, sources) == expected
 
 
 def test_no_look_up_in_an_edited_kb_reads_a_whole_table(edited_kb):

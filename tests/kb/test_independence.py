@@ -2,15 +2,26 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.search import Threshold, decide
+from spacy_sapbert.kb.nearest import add_concepts as add_nearest
+from spacy_sapbert.kb.search import VOCABULARY_NAME, Threshold, decide, order_pool
 from spacy_sapbert.linking.candidates import Entry, RankedEntry
+from spacy_sapbert.linking.certainty import SURE
+from spacy_sapbert.linking.features import (
+    EXCLUDED,
+    MISSPELLED,
+    REAL,
+    FoundName,
+    pool_concepts,
+)
 from spacy_sapbert.linking.link import Linked, SearchResult
+from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
 
 PLACES = {"ENG": [0, 1]}
@@ -119,3 +130,72 @@ def test_a_threshold_is_reached_by_the_score_that_is_shown(score, note):
     best = RankedEntry(score, Entry(0, "C1", "Fever", "fever", 0), score)
     result = SearchResult([best], None)
     assert decide(result, Threshold(0.95, 0.0)) == note
+
+
+def rank(cui: str, score: float, key: float | None = None) -> RankedEntry:
+    name = Entry(0, cui, cui, cui, 0)
+    return RankedEntry(score, name, score if key is None else key)
+
+
+def list_keys(concepts: list[RankedEntry]) -> list[tuple[str, float]]:
+    return [(concept.entry.cui, concept.key) for concept in concepts]
+
+
+def test_concepts_of_a_larger_search_come_after_those_found_before():
+    known = [rank("A", 0.9), rank("B", 0.7)]
+    # An index that is not exact may find a nearer one late.
+    more = [rank("A", 0.9), rank("C", 0.8), rank("D", 0.5), rank("E", 0.4)]
+    found = add_nearest(known, more, k=4)
+    assert list_keys(found) == [("A", 0.9), ("B", 0.7), ("C", 0.7), ("D", 0.5)]
+    assert found[2].score == 0.8
+    assert list_keys(add_nearest([], more, k=2)) == [("A", 0.9), ("C", 0.8)]
+
+
+def test_concepts_that_an_order_does_not_know_come_last():
+    """They keep their order by cosine, behind all those of the pool."""
+    found = [
+        FoundName(0.9, 0, rank("A", 0).entry),
+        FoundName(0.8, 0, rank("B", 0).entry),
+    ]
+    pool = pool_concepts(found, lambda _: VOCABULARY_NAME)
+    zeros = dict.fromkeys((*OF_FIRST, EXCLUDED, MISSPELLED), np.zeros(2))
+    features = {**zeros, "cosine": np.array([0.9, 0.8]), REAL: np.ones(2)}
+    lowest = Weights(mean={}, scale={}, weight={}, temperature=-10.0)
+    ranker = Ranker(known=lowest)
+    others = [rank("B", 0.8), rank("C", 0.7), rank("D", -0.5)]
+    ordered, probability = order_pool(ranker, pool, features, others)
+    expected = [("B", -8), ("A", -9), ("C", -10.3), ("D", -11.5)]
+    assert list_keys(ordered) == [(cui, pytest.approx(key)) for cui, key in expected]
+    assert [concept.score for concept in ordered] == [0.8, 0.9, 0.7, -0.5]
+    assert probability == pytest.approx(1 / (1 + np.exp(-1)), abs=1e-6)
+    nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
+    assert order_pool(ranker, nothing, features, others) == ([], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "least", "expected"),
+    [(None, 0.3, 0.3), (None, 0.0, None), (0.5, 0.3, None), (0.0, 0.3, None)],
+)
+def test_the_probability_that_decides(cosine, least, expected):
+    assert Threshold(cosine, least).least_probability == expected
+
+
+@pytest.mark.parametrize(
+    ("result", "threshold", "note"),
+    [
+        ({"probability": 0.3}, (None, 0.3), None),
+        ({"probability": 0.29}, (None, 0.3), "below_threshold"),
+        ({"probability": None}, (None, 0.0), None),
+        ({"probability": None}, (None, 0.1), "below_threshold"),
+        ({"excluded": True}, (-1, 0.0), "excluded"),
+        ({"ranked": []}, (-1, 0.0), "below_threshold"),
+        ({"narrowed": True, "probability": SURE}, (None, 0.3), None),
+        ({"narrowed": True, "probability": SURE - 0.01}, (None, 0.3), "excluded"),
+        ({"narrowed": True}, (0.1, 0.3), "excluded"),
+        ({"narrowed": True}, (0.0, 0.3), None),
+    ],
+)
+def test_decisions_by_hand(result, threshold, note):
+    given = SearchResult([rank("A", 0.9)], None)._replace(**result)
+    assert decide(given, Threshold(*threshold)) == note
+    assert decide(given, Threshold(*threshold), barred=True) == "filtered"
