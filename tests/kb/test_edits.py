@@ -45,6 +45,8 @@ NEW = Concept(
 )
 
 
+EDITS = [*srsly.read_jsonl(Path(__file__).parent / "edits.jsonl")]
+MENTIONS = ["mi", "diabetes", "pyrexia", "hot", "fever", "stemi", "heart attack", "wf"]
 FULL_TEXT = "SCAN main.words"  # its index, and its settings, which are a few rows
 
 
@@ -56,75 +58,40 @@ def names_of(kb: KnowledgeBase, text: str) -> list[str]:
 
 def first(kb: KnowledgeBase, mention: str) -> list[object]:
     candidate = kb.link([mention])[0].candidates[0]
-    return [candidate[key] for key in ("cui", "name", "alias", "score")]
+    return [candidate[key] for key in ("cui", "name", "alias")]
 
 
-def test_add_concepts_concept_is_found_at_once_and_after_loading(own_kb):
-    kb = load_kb(own_kb)
-    before = kb.link(["heart attack", "fever", "head pain"], k=3)
-    kb = add_concepts(kb, [NEW])
-    for opened in (kb, load_kb(own_kb)):
-        assert first(opened, "wf") == ["L0000001", "Ward fever", "WF", 1.0]
-        assert opened["L0000001"] == NEW
-        found = opened.link(["ward fever"], filter={"sources": ["LOCAL"]})[0]
-        assert [c["cui"] for c in found.candidates] == ["L0000001"]
-        # What is not near it is found as before.
-        after = opened.link(["heart attack"], k=3)
-        assert after[0].candidates[0] == before[0].candidates[0]
-    assert ("Concepts changed or added since", "1") in describe_manifest(kb.manifest)
-
-
-def test_add_concepts_keeps_name_types_and_codes_of_a_concept(own_kb):
-    kb = add_concepts(load_kb(own_kb), [Concept("C0000001", ["STEMI"])])
-    candidate = kb.link(["stemi"], filter={"types": ["T047"]})[0].candidates[0]
-    assert candidate == {
-        **candidate,
-        "cui": "C0000001",
-        "name": "Myocardial infarction",
-        "alias": "STEMI",
-        "types": ["T047"],
-        "codes": {"ICD10CM": ["I21"]},
+def describe(kb: KnowledgeBase) -> dict[str, Any]:
+    """All concepts without empty fields, and what some mentions find by name."""
+    concepts = {c.cui: {k: v for k, v in asdict(c).items() if v} for c in kb.values()}
+    named = {mention: sorted(names_of(kb, mention)) for mention in MENTIONS}
+    links = {mention: first(kb, mention) for mention in MENTIONS if named[mention]}
+    trees = {"children": kb.children("C0000003"), "I21": kb.cuis("ICD10CM", "I21")}
+    parts = (concepts, named, links, trees)
+    return {
+        f"{n} {key}": value
+        for n, part in enumerate(parts)
+        for key, value in part.items()
     }
-    assert len(list(kb.concepts())) == 8
-    kb = add_concepts(kb, [Concept("C9999999", ["NSTEMI"])])  # its retired id
-    for opened in (kb, load_kb(own_kb)):
-        assert opened["C0000001"].aliases[-2:] == ["STEMI", "NSTEMI"]
-        assert opened.concept("C9999999") == opened.concept("C0000001")
-    kb = remove_concepts(kb, ["C9999999"], alias="STEMI")
-    assert kb["C0000001"].aliases[-2:] == ["Infarction, Myocardial", "NSTEMI"]
 
 
-def test_remove_concepts_hides_a_concept_until_it_is_added_again(own_kb):
-    kb = remove_concepts(load_kb(own_kb), ["C0000005"])
-    for opened in (kb, load_kb(own_kb)):
-        found = opened.link(["diabetes"], k=8)[0].candidates
-        assert "C0000005" not in [candidate["cui"] for candidate in found]
-        assert len(found) == 7
-        assert opened.concept("C0000005") is None
-        assert names_of(opened, "diabetes") == []
-        assert "C0000005" not in [concept.cui for concept in opened.concepts()]
-    with pytest.raises(SapbertError, match="no 'C0000005'"):
-        kb["C0000005"]
-    kb = add_concepts(kb, [Concept("C0000005", ["Diabetes mellitus", "diabetes"])])
-    assert first(kb, "diabetes") == ["C0000005", "Diabetes mellitus", "diabetes", 1.0]
-    assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
-    kb = remove_concepts(kb, ["C0000005"], alias="diabetes")
-    assert load_kb(own_kb)["C0000005"].aliases == ["Diabetes mellitus"]
-
-
-def test_remove_concepts_of_one_name_keeps_the_others(own_kb):
+def test_edits_one_after_the_other(own_kb):
+    """What each changes: concepts, names, links and look-ups; None = it is gone."""
     kb = load_kb(own_kb)
-    assert first(kb, "MI")[0] == "C0000001"
-    kb = remove_concepts(kb, ["C0000001"], alias="MI")
-    assert first(kb, "MI")[0] == "C0000002"
-    left = ["Myocardial infarction", "Heart attack", "Infarction, Myocardial"]
-    assert kb["C0000001"].aliases == left
-    # The form is still a name of another concept.
-    assert names_of(kb, "mi") == ["MI"]
-    assert load_kb(own_kb)["C0000001"] == kb["C0000001"]
-    kb = add_concepts(kb, [Concept("C0000001", ["MI"])])
-    assert "MI" in kb["C0000001"].aliases
-    assert first(kb, "MI")[0] == "C0000001"
+    before, made = describe(kb), []
+    for (how, *given), _ in EDITS:
+        if how == "add":
+            kb = add_concepts(kb, [Concept(**concept) for concept in given[0]])
+        else:
+            kb = remove_concepts(kb, given[0], alias=given[1])
+        after = describe(kb)
+        assert after == describe(load_kb(own_kb))
+        keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        made.append([[how, *given], {key: after.get(key) for key in keys}])
+        before = after
+    assert made == EDITS
+    assert ("Concepts changed or added since", "5") in describe_manifest(kb.manifest)
+    assert kb["OLD"].cui == "C0000002"
 
 
 def test_kb_add_and_kb_remove_commands_change_the_overlay(own_kb, tmp_path):
@@ -158,55 +125,6 @@ def test_changes_that_change_nothing_publish_no_version(own_kb, tmp_path):
     invoke("kb", "add", own_kb, "--cui", "C0000004", "--alias", "hot", code=0)
     assert {path.name for path in own_kb.glob("v*")} == {"v1", "v2"}
     assert discard_edits(own_kb).version.name == "v3"
-
-
-def found(kb: KnowledgeBase, mention: str, **settings: Any) -> list[str]:
-    """The ids that a mention finds."""
-    candidates = kb.link([mention], k=8, **settings)[0].candidates
-    return [candidate["cui"] for candidate in candidates]
-
-
-def test_add_concepts_keeps_sources_of_added_names(own_kb):
-    kb = load_kb(own_kb)
-    names = ["Fever", "hot", "Fever, hot"]
-    sources = {"LOCAL": [0, 2], "OTHER": [1]}
-    kb = add_concepts(kb, [Concept("C0000004", names, sources=sources)])
-    for opened in (kb, load_kb(own_kb)):
-        for name, source in zip(names, ["LOCAL", "OTHER", "LOCAL"], strict=True):
-            linked = opened.link([name], filter={"sources": [source]})[0]
-            assert linked.candidates[0]["alias"] == name
-        assert opened["C0000004"].aliases[0] == "Fever"
-        assert len(opened["C0000004"].aliases) == 6
-    kb = remove_concepts(kb, ["C0000004"], alias="hot")
-    assert kb["C0000004"].sources == {"LOCAL": [0, 4]}
-    linked = kb.link(["Fever, hot"], filter={"sources": ["LOCAL"]})[0]
-    assert linked.candidates[0]["alias"] == "Fever, hot"
-
-
-def test_remove_concepts_of_the_preferred_name_leaves_no_name(own_kb):
-    kb = add_concepts(load_kb(own_kb), [Concept("C0000004", ["hot"])])
-    kb = remove_concepts(kb, ["C0000004"], alias="Fever")
-    for opened in (kb, load_kb(own_kb)):
-        assert opened["C0000004"].aliases == ["FEVER", "Pyrexia", "febrile", "hot"]
-        assert names_of(opened, "fever") == ["FEVER"]
-        for mention in ("pyrexia", "hot", "fever"):
-            assert first(opened, mention)[:2] == ["C0000004", "FEVER"]
-    kb = add_concepts(kb, [Concept("C0000004", ["Fever"])])
-    assert first(kb, "pyrexia")[1] == kb["C0000004"].name == "Fever"
-
-
-def test_add_concepts_after_removal_restores_no_old_fields(own_kb):
-    kb = load_kb(own_kb)
-    assert kb.children("C0000003") == ["C0000001"]
-    kb = remove_concepts(kb, ["C0000001"])
-    kb = add_concepts(kb, [Concept("C0000001", ["Heart attack"], types=["T184"])])
-    for opened in (kb, load_kb(own_kb)):
-        best = opened.link(["heart attack"])[0].candidates[0]
-        assert (best["types"], best["codes"]) == (["T184"], {})
-        assert opened["C0000001"].types == ["T184"]
-        assert opened.children("C0000003") == []
-        assert opened.cuis("ICD10CM", "I21") == []
-        assert "C0000001" not in found(opened, "mi", filter={"types": ["T047"]})
 
 
 @pytest.mark.parametrize(
