@@ -91,7 +91,7 @@ def test_edits_one_after_the_other(own_kb):
         before = after
     assert made == EDITS
     assert ("Concepts changed or added since", "5") in describe_manifest(kb.manifest)
-    assert kb["OLD"].cui == "C0000002"
+    assert kb.concept("OLD") == kb["C0000002"]
 
 
 def test_kb_add_and_kb_remove_commands_change_the_overlay(own_kb, tmp_path):

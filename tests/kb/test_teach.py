@@ -5,6 +5,7 @@ import json
 import pickle
 import random
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from spacy_sapbert.kb.folder.versions import (
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import (
+    AnnotationCounts,
     Meaning,
     describe_sources,
     find_contradictions,
@@ -47,7 +49,12 @@ from spacy_sapbert.kb.teaching.examples import (
     make_examples,
 )
 from spacy_sapbert.kb.teaching.teach import (
+    Accuracy,
+    LostMention,
+    TeachingReport,
     best_threshold,
+    evaluate,
+    is_better,
     leave_out_right,
     teach_documents,
 )
@@ -345,9 +352,14 @@ def test_teach_counts_what_it_cannot_learn(own_kb):
         ],
     )
     kb, report = teach_documents(load_kb(own_kb), [document], force=True)
-    counts = report.counts
-    assert dict(counts.unknown) == {"C7777777": 1}
-    assert (counts.composites, counts.without_concept, counts.without_text) == (1, 2, 1)
+    assert report.counts == AnnotationCounts(
+        documents=1,
+        mentions=8,
+        composites=1,
+        without_concept=2,
+        without_text=1,
+        unknown=Counter(["C7777777"]),
+    )
     assert read_counts(kb, ["fever", "ward", "old id"]) == [
         {"C0000004": 1, "C0000005": 1},
         {"": 1},
@@ -550,6 +562,47 @@ def test_folds_have_all_documents_of_a_note():
 def test_threshold_with_the_highest_f1_by_hand(chances, right, linkable, threshold):
     given = np.array(chances), np.array(right, dtype=bool)
     assert best_threshold(*given, linkable) == threshold
+
+
+def test_report_of_few_mentions_by_hand():
+    def make(text: str, first: str | None, **known: bool) -> TaughtExample:
+        rest = {"plain": False, "named": False, "seen": False, "nil": False, **known}
+        right = None if rest["nil"] else 1
+        return TaughtExample(right, {}, text, 0, ["A", "B"], first, **rest)
+
+    examples = [
+        make("x", "B", plain=True, named=True, seen=True),
+        *[make("y", "A", plain=True), make("z", None, plain=True)],
+        *[make("y", "A", plain=True)] * 2,
+        make("v", "B", named=True, seen=True),
+        make("w", "A", nil=True),
+    ]
+    ranker, report = evaluate(examples, Ranker(), AnnotationCounts(), [])
+    assert ranker is None
+    assert report == TeachingReport(
+        *(AnnotationCounts(), [], 7),
+        changed=False,
+        before=Accuracy(0.8333, 0.5, 1.0),
+        names=Accuracy(0.3333, 1.0, 0.0),
+        lost=[LostMention("y", "B", "A", 3), LostMention("z", "B", "", 1)],
+    )
+    assert is_better(report) is False
+    assert is_better(replace(report, names=Accuracy(0.8334, None, None))) is True
+    after = Accuracy(0.8333, None, None)
+    assert is_better(replace(report, names=report.after or after, after=after)) is False
+
+
+def test_nearly_all_ids_must_be_known():
+    known, unknown = (annotated_mention("x", [[cui]]) for cui in ("C1", "C2"))
+    for many, usable in ((19, True), (20, False)):
+        document = annotated_document("a", "x", [known, *[unknown] * many])
+        find = {"C1": "C1"}.get
+        if usable:
+            _, counts = resolve_documents([document], find, [], add=False)
+            assert counts == AnnotationCounts(1, 20, unknown=Counter({"C2": 19}))
+        else:
+            with pytest.raises(SapbertError, match="E362.*20 ids, for example 'C2'"):
+                resolve_documents([document], find, [], add=False)
 
 
 def test_leave_out_right_leaves_a_mention_without_its_concept():
