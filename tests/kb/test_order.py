@@ -13,6 +13,7 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_sapbert.kb.folder.records import AtThreshold
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.order import names as order_of_names
@@ -22,6 +23,7 @@ from spacy_sapbert.kb.order.fit import (
     compute_chances,
     fit_probability,
     fit_weights,
+    measure_thresholds,
 )
 from spacy_sapbert.kb.order.names import (
     LEFT_FAR,
@@ -59,6 +61,7 @@ from spacy_sapbert.linking.features import (
     pool_concepts,
 )
 from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.probability import TopScores
 from spacy_sapbert.linking.ranker import (
     MOST_MARGIN,
     MOST_WEIGHT,
@@ -518,6 +521,9 @@ def test_probability_by_hand():
         fitted = fit_probability(Ranker(), examples, scores, counts=counts, **chosen)
         assert fitted.chance == {"cosine": pytest.approx(2 * np.log(3), abs=1e-4)}
         assert fitted.intercept == pytest.approx(-np.log(3), abs=1e-4)
+    plain = fit_probability(Ranker(), examples, scores)
+    once = [1.0] * len(examples)
+    assert plain == fit_probability(Ranker(), examples, scores, counts=once)
     # Nothing is less likely for a higher cosine: no weight is left.
     counts[4:7] = [0.0] * 3
     fitted = fit_probability(Ranker(), examples, scores, counts=counts)
@@ -530,3 +536,12 @@ def test_probability_by_hand():
         Ranker(chance={}), [*some, examples[-1]], [*tops, np.ones(0)]
     )
     assert chances.tolist() == [0.5, 0.5, 0.5, 0]
+    # Links of 0.9 and 0.6, of which one is right; then of 0.9 alone
+    top = TopScores.sorted(
+        np.array([0.9, 0.6, 0.2]), np.array([1, 0, 1]) > 0, np.ones(3) > 0
+    )
+    shares = ((0.2689, 0.5), (0.5, 0.5), (0.7311, 1.0), (0.8808, 1.0))
+    assert measure_thresholds(top, 0.5) == [
+        AtThreshold(threshold=t, precision=p, recall=0.3333, nil_precision=0.0)
+        for t, p in shares
+    ]
