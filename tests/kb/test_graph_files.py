@@ -46,7 +46,7 @@ DAMAGES: dict[str, Callable[[Graph], tuple[Any, Any, Any]]] = {
         *(graph.found, graph.link_above()),
         np.flatnonzero(graph.levels <= 1)[0],
     ),
-    "level": lambda graph: (graph.levels, 5, 99),
+    "level": lambda graph: (graph.levels, 5, len(graph.links)),
     "start": lambda graph: (graph.starts, 7, graph.starts[7] + 1),
     "last start": lambda graph: (graph.starts, -1, graph.starts[-1] + 1),
     "entry": lambda graph: (graph.last, "entry", ROWS),
@@ -158,20 +158,24 @@ class HnswGraph:
 
 
 HNSW_DAMAGES: dict[str, Callable[[HnswGraph], tuple[Any, Any, Any]]] = {
-    "link count": lambda graph: (graph.links, np.s_[:, 0], 65535),
-    "link": lambda graph: (graph.links, np.s_[:, 1], 2**31 - 1),
+    "link count": lambda graph: (graph.links, np.s_[0, 0], graph.links.shape[1]),
+    "link": lambda graph: (graph.links, np.s_[0, -1], len(graph.rows)),
     "deleted": lambda graph: (graph.links, np.s_[:, 0], graph.links[:, 0] | 1 << 16),
-    "row": lambda graph: (graph.rows, 0, 10**12),
+    "row": lambda graph: (graph.rows, 0, len(graph.rows)),
     "row twice": lambda graph: (graph.rows, 0, graph.rows[1]),
     "upper size": lambda graph: (graph.upper, graph.first, 4 * len(graph.upper)),
-    "upper count": lambda graph: (graph.upper, graph.first + 1, 65535),
+    "upper size and a part": lambda graph: (
+        *(graph.upper, graph.first),
+        graph.upper[graph.first] + 4,
+    ),
+    "upper count": lambda graph: (graph.upper, graph.first + 1, 1 + Hnsw.M),
     "upper link": lambda graph: (graph.upper, graph.first + 2, len(graph.rows)),
     "upper link to a lower node": lambda graph: (
         *(graph.upper, graph.first + 2),
         graph.lowest,
     ),
     **{
-        name: lambda graph, name=name: (graph.header, name, 2**31 - 1)
+        name: lambda graph, name=name: (graph.header, name, graph.header[name] + 1)
         for name in HNSW_HEADER.names or ()
         if name not in ("scale", "ef_construction")  # only building uses them
     },
