@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes import registry
-from spacy_sapbert.kb.indexes.exact import keep_best, search_among
+from spacy_sapbert.kb.indexes import exact, faiss_graph, hnsw, registry, row_file
+from spacy_sapbert.kb.indexes.exact import LayeredIndex, keep_best, search_among
 from spacy_sapbert.kb.indexes.registry import (
     Index,
     build_index,
@@ -20,7 +20,13 @@ from spacy_sapbert.kb.indexes.registry import (
     index_files,
     make_backend,
 )
-from spacy_sapbert.kb.indexes.row_file import RowFile, write_rows
+from spacy_sapbert.kb.indexes.row_file import (
+    RowFile,
+    encode_rows,
+    list_runs,
+    write_at,
+    write_rows,
+)
 
 FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "exact": ("exact", {}),
@@ -129,6 +135,65 @@ def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
     exact = np.sort(queries @ vectors[allowed].T, axis=1)[:, ::-1][:, :20]
     assert np.isin(rows, allowed).all()
     assert scores[0] == pytest.approx(exact[0], abs=0.01)
+
+
+BLOCKS = {
+    exact: ("BLOCK_ROWS", "READ_ROWS"),
+    row_file: ("BLOCK_ROWS",),
+    hnsw: ("BLOCK_ROWS", "QUERIES"),
+    faiss_graph: ("SAMPLE_AT_ONCE", "QUERIES_AT_ONCE", "LINKS_AT_ONCE"),
+}
+
+
+def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch):
+    vectors, queries = near_rows(200, 8, 1), near_rows(9, 8, 2)
+    allowed = np.arange(200) % 3 > 0
+    whole = form.make(tmp_path / "whole", vectors)
+    rows, scores = whole.search(queries, 20)
+    among = search_among(whole, queries, 20, allowed)
+    for module, names in BLOCKS.items():
+        for name in names:
+            monkeypatch.setattr(module, name, 7)
+    monkeypatch.setattr(hnsw, "BLOCK_BYTES", 1000)
+    parts = form.make(tmp_path / "parts", vectors)
+    for path in (tmp_path / "whole").iterdir():
+        if path.suffix != ".pca":  # sums of floats
+            assert (tmp_path / "parts" / path.name).read_bytes() == path.read_bytes()
+    for (mine, of_mine), (its, of_its) in (
+        (parts.search(queries, 20), (rows, scores)),
+        (search_among(parts, queries, 20, allowed), among),
+    ):
+        assert mine.tolist() == its.tolist()
+        assert of_mine == pytest.approx(of_its, abs=1e-6)
+
+
+def test_rows_of_an_overlay_follow_those_that_were_built(make_index, tmp_path):
+    vectors, queries = near_rows(60, 8, 1), near_rows(5, 8, 2)
+    base = make_index(tmp_path / "base", "exact", vectors[:40])
+    added = make_index(tmp_path / "added", "exact", vectors[40:])
+    whole = make_index(tmp_path / "whole", "exact", vectors)
+    layered = LayeredIndex(base, added, 40)
+    assert layered.width == 8
+    for k in (1, 30, 60):
+        rows, scores = layered.search(queries, k)
+        expected = whole.search(queries, k)
+        assert (rows.tolist(), scores.tolist()) == tuple(e.tolist() for e in expected)
+    some = [59, 0, 39, 40]
+    assert layered.vectors(np.array(some)).tolist() == vectors[some].tolist()
+
+
+def test_rows_of_a_file_by_hand(tmp_path):
+    runs = list_runs(np.array([0, 1, 2, 9, 1, 2, 4]))
+    assert [*runs] == [(0, 3), (3, 4), (4, 6), (6, 7)]
+    stored = encode_rows(np.array([[1, -1], [0.25, 2], [-3, 0]]), compact=True)
+    assert stored.tolist() == [[32767, -32767], [8192, 32767], [-32767, 0]]
+    with open(tmp_path / "rows", "w+b") as file:
+        write_at(file, np.array([2, 0, 3]), stored)
+        write_at(file, np.array([1]), stored[:1])
+    rows = RowFile(tmp_path / "rows", rows=4, width=2)
+    values = np.array([[0.25, 1], [1, -1], [1, -1], [-1, 0]])
+    assert rows[:] == pytest.approx(values, abs=2e-5)
+    assert rows[1:3].tolist() == rows[np.array([1, 2])].tolist()
 
 
 def test_build_index_of_a_file_of_rows(form, unit_rows, tmp_path):
