@@ -100,27 +100,6 @@ def test_search_equals_scikit_learn(make_index):
         assert search(index, mention, len(NAMES)) == best
 
 
-def test_english_cosines_do_not_depend_on_names_in_other_languages(tmp_path):
-    names = ["heart attack", "heart pain", "chest pain", "fever"]
-    foreign = ["heart heart", "Herzschmerz", "dolor de pecho", "feverfever"]
-    mixed = [name for pair in zip(names, foreign, strict=True) for name in pair]
-    load = write(mixed, tmp_path / "mixed", foreign=foreign)
-    alone = write(names, tmp_path / "alone")
-    texts = ["hart attack", "feverish pain", "dolor", "Herz", "xyz"]
-    every = [np.arange(len(mixed))] * len(texts), len(mixed)
-    few = [np.arange(len(names))] * len(texts), len(names)
-    for (_, cosines), (_, expected) in zip(
-        load(english=True).unite(texts, *every),
-        alone(english=True).unite(texts, *few),
-        strict=True,
-    ):
-        assert cosines[::2].tolist() == expected.tolist()
-        assert not cosines[1::2].any()
-    # In a document in another language, all names count.
-    (_, both), *_ = load(english=False).unite(["dolor"], [np.arange(8)], 1)
-    assert both[5] > 0
-
-
 def count_grams(name: str) -> Counter[str]:
     """How often each 3-gram is in a name, computed without arrays."""
     words = [f" {word} " for word in fold_letters(name).split()]

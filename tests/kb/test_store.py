@@ -66,15 +66,6 @@ def compare_all(kb: KnowledgeBase, cui: str) -> dict[str, float]:
     return best
 
 
-def relation(concepts: dict[str, Concept], one: str, other: str) -> str | None:
-    mine, theirs = concepts[one].parents, concepts[other].parents
-    if other in mine:
-        return "parent"
-    if one in theirs:
-        return "child"
-    return "sibling" if {*mine} & {*theirs} else None
-
-
 def check_all(kb: KnowledgeBase) -> None:
     concepts = {concept.cui: concept for concept in kb.concepts()}
     for cui in concepts:
@@ -86,7 +77,6 @@ def check_all(kb: KnowledgeBase) -> None:
         assert found == sorted(found, key=lambda one: (-one.score, one.cui))
         for one in found:
             assert one.name == concepts[one.cui].name
-            assert one.relation == relation(concepts, cui, one.cui)
         assert kb.related(cui, k=3) == found[:3]
 
 
