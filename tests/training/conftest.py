@@ -1,5 +1,7 @@
 """A few pairs, and configs to train the tiny encoder on them."""
 
+import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -62,6 +64,16 @@ def forest(tmp_path_factory) -> dict[str, str]:
         "hierarchy.families": str(folder / "families.tsv"),
         "hierarchy.concepts": str(folder / "concepts.jsonl"),
     }
+
+
+@pytest.fixture(scope="session")
+def quiet_encoder(tiny_encoder, tmp_path_factory) -> Path:
+    """The tiny encoder without dropout, which differs between processes."""
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
+    config = json.loads((folder / "config.json").read_text("utf8"))
+    config["hidden_dropout_prob"] = config["attention_probs_dropout_prob"] = 0.0
+    (folder / "config.json").write_text(json.dumps(config), "utf8")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import sys
@@ -149,16 +148,6 @@ def fork_ranks(new_process: Any, work: Callable[[Ranks], Any]) -> list[int]:
                 os._exit(code)
         children.append(child)
     return [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]
-
-
-@pytest.fixture(scope="module")
-def quiet_encoder(tiny_encoder, tmp_path_factory) -> Path:
-    """The tiny encoder without dropout, which differs between processes."""
-    folder = Path(shutil.copytree(tiny_encoder, tmp_path_factory.mktemp("q") / "e"))
-    config = json.loads((folder / "config.json").read_text("utf8"))
-    config["hidden_dropout_prob"] = config["attention_probs_dropout_prob"] = 0.0
-    (folder / "config.json").write_text(json.dumps(config), "utf8")
-    return folder
 
 
 class Plain(torch.optim.SGD):

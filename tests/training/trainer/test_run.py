@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+import srsly
 import torch
 from confection import Config
 from safetensors.torch import load_file
@@ -25,6 +28,7 @@ from tests.encoder.test_published_folders import (
     save_shards,
     vectors_of,
 )
+from tests.training.conftest import WORDS
 from training.trainer.settings import (
     DEFAULT_CONFIG,
     complete_encoder,
@@ -259,3 +263,52 @@ def test_train_on_incomplete_families_is_an_error(
     odd.write_text("a\tb\tc\n", "utf8")
     with pytest.raises(SapbertError, match="families of 3 lines.*1 lines"):
         run_training(tmp_path, pairs_file, config({"hierarchy.families": str(odd)}))
+
+
+RUNS: list[dict[str, Any]] = [
+    {
+        "training.chunks": 2,
+        "training.miner.margin": 0.02,
+        "training.optimizer.weight_decay": 0.5,
+        "training.schedule.warmup_steps": 2,
+        "training.steps": 17,
+        "validation.every": 6,
+        "validation.sample": 20,
+    },
+    {
+        "encoder.adapter_reduction": 4,
+        "training.relations": None,
+        "hierarchy.families": None,
+        "hierarchy.concepts": None,
+        "training.seed": 3,
+        "training.miner.distance": "euclidean",
+        "training.miner.margin": 0.05,
+        "training.optimizer.learning_rate": 0.02,
+        "training.steps": 6,
+    },
+]
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)))
+def test_train_logs_what_the_last_version_logged(
+    number, config, forest, quiet_encoder, run_training, pairs_file, tmp_path
+):
+    """After a change that is meant, delete the file, and read what git shows."""
+    pairs = product(enumerate(WORDS), enumerate(WORDS[:4]))
+    lines = [f"{two} in {one}||c{i}{j}\n" for (i, one), (j, two) in pairs]
+    (tmp_path / "mentions.txt").write_text("".join(lines), "utf8")
+    files = {
+        "validation.mentions": str(tmp_path / "mentions.txt"),
+        "validation.concepts": forest["hierarchy.concepts"],
+    }
+    own = {"encoder.base": str(quiet_encoder), **files, **RUNS[number]}
+    run_training(tmp_path, pairs_file, config(own))
+    log = [*srsly.read_jsonl(tmp_path / "encoder" / "training.jsonl")]
+    found = [{k: v for k, v in entry.items() if k != "seconds"} for entry in log]
+    path = Path(__file__).parents[1] / "examples" / f"log-{number}.jsonl"
+    if not path.exists():
+        srsly.write_jsonl(path, found)
+        pytest.fail(f"{path} is written anew: read what git shows.")
+    for entry, expected in zip(found, srsly.read_jsonl(path), strict=True):
+        assert entry.pop("source") == expected.pop("source")
+        assert entry == pytest.approx(expected, rel=1e-3)
