@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.linking.certainty import judge_link
-from spacy_sapbert.linking.probability import score_probability
+from spacy_sapbert.linking.probability import list_beside, log_odds, score_probability
 from tests.building import make_calibration
 
 
@@ -70,3 +70,9 @@ def test_score_probability_is_the_logistic_of_the_score():
     assert score_probability(logistic, 0.7) == 0.5
     assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)
     assert score_probability(logistic, -1.0) == 0.0
+
+
+def test_log_odds_of_certainty_are_finite_and_lists_go_by_them():
+    most = np.log(0.999999 / 0.000001)
+    assert [log_odds(p) for p in (0, 0.5, 1)] == pytest.approx([-most, 0, most])
+    assert list_beside(0.5) == [0.2689, 0.5, 0.7311, 0.8808]

@@ -14,10 +14,13 @@ from spacy_sapbert.linking.text import (
     PIECES,
     Rules,
     fold_letters,
+    has_length,
     is_abbreviation,
+    is_acronym,
     is_same_name,
     is_written,
     likeness,
+    list_words,
     name_form,
     name_keys,
     read_mention,
@@ -51,6 +54,49 @@ CARDINALS = (
     "twenty-nine thirty"
 )
 ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}
+
+
+WORDS_BY_HAND: dict[Rules, dict[str, str]] = {
+    "english": {
+        "twenty ten twenty-tenth": "20 10 20 10",
+        "XXXIX xxxx": "39 xxxx",
+        "stage IB ib lung IB": "stage 1 b ib lung ib",
+        "chromosome 10, X trisomy": "chromosome 10 x trisomy",
+        "chromosome of X in trisomy": "chromosome of 10 in trisomy",
+        "non papillary tumor": "nonpapillary tumor",
+        "non- HL": "nonhl",
+        "non, papillary": "non papillary",
+        "non II": "non 2",
+        "gas ribs": "gas rib",
+        "haem foeti": "haem feti",
+        "ties flies": "tie fly",
+        "brae algae": "brae alga",
+        "basis tmesis": "basis tmese",
+        "rouses viruses": "rouse virus",
+    },
+    "german": {"non papillary": "non papillary", "Venen": "vene"},
+    "romance": {"ares artes": "ares art", "bateaux": "bateau", "matriz": "matric"},
+}
+
+
+@pytest.mark.parametrize("rules", WORDS_BY_HAND)
+def test_words_by_hand(rules):
+    expected = WORDS_BY_HAND[rules]
+    assert {text: " ".join(words(text, rules)) for text in expected} == expected
+
+
+def test_pieces_have_their_places_and_articles_are_no_words():
+    assert split_pieces("type IIb, Crohn's non x", "english") == [
+        ("type", 0, 4),
+        ("2", 5, 7),
+        ("b", 7, 8),
+        ("crohn", 10, 15),
+        ("non", 18, 21),
+        ("10", 22, 23),
+    ]
+    assert list_words("a dose", "english") == ["dose"]
+    assert list_words("A a dose, vitamin a", "english") == ["a", "dose", "vitamin", "a"]
+    assert list_words("a dose", "other") == ["a", "dose"]
 
 
 @pytest.mark.parametrize("number", range(1, 31))
@@ -110,6 +156,8 @@ def test_ways_to_write_one_english_name(text, other):
         ("interleukin 1 receptor type 2", "interleukin 2 receptor type 1"),
         ("aid", "AIDS"),
         ("non A hepatitis", "nona hepatitis"),
+        ("mrnas", "mRNA"),
+        ("covids", "COVID"),
         ("上海", "海上"),
         ("", "heart"),
     ],
@@ -125,6 +173,8 @@ def test_words_in_another_order_are_less_alike():
         ("cancer lung", 1),
     ):
         assert likeness(text, "Lung cancer", "english") == expected
+    assert not is_same_name("cancer lung", "Lung cancer")
+    assert likeness("2 type", "type 2", "english") == 1
 
 
 @pytest.mark.parametrize(
@@ -161,6 +211,8 @@ def test_rules_of_a_language_touch_only_its_names():
         ("chest pain", "pain, chest", True),
         ("heart. Attack", "heart attack", False),
         ("St. Vitus dance", "St Vitus dance", True),
+        ("pre. cell", "pre cell", True),
+        ("stem. cell", "stem cell", False),
         ("attack heart", "heart attack", False),
     ],
 )
@@ -178,6 +230,8 @@ def test_signs_of_a_text_separate(text, alias, expected):
         ("Vitamin B6 (substance)", "Vitamin B6"),
         ("...", "..."),
         ("(disorder)", "(disorder)"),
+        ("(ab))", "(ab))"),
+        ('""ab"', '""ab"'),
         ("half \ud800 pair", "half ? pair"),
     ],
 )
@@ -250,8 +304,15 @@ def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
     assert [name for name in [*accepted, *others] if is_abbreviation(name)] == accepted
+    assert [*map(is_acronym, ("SAIDSS", "SAIDSSS"))] == [True, False]
     # A plural has two characters or more before its "s".
     assert [*map(singular_abbreviation, ("MIs", "Ms"))] == ["MI", "Ms"]
+
+
+@pytest.mark.parametrize(("mention", "length"), [("ab", 2), ("型", 3), ("型a", 4)])
+def test_a_character_without_blanks_counts_as_three(mention, length):
+    assert has_length(mention, length)
+    assert not has_length(mention, length + 1)
 
 
 @pytest.mark.parametrize(
