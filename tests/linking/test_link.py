@@ -17,6 +17,7 @@ from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.filters import expand_types
+from spacy_sapbert.linking.link import hierarchy_distance
 from spacy_sapbert.linking.ranking import has_text, sort_entries
 from spacy_sapbert.vocabularies.concepts import Concept
 
@@ -312,3 +313,11 @@ def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(f
 def test_has_text_by_hand():
     texts = ["", " \n\t ", "...", "\u200b", "😀", "5", "頭", "-a-"]
     assert [text for text in texts if has_text(text)] == ["5", "頭", "-a-"]
+
+
+def test_hierarchy_distance_by_hand():
+    parents = {"mi": ["heart"], "angina": ["heart"], "heart": ["body"], "x": ["y"]}
+    expected = {"mi": 0, "angina": 1, "heart": 2, "body": 3, "x": 3}
+    linked = frozenset({"mi", "lung"})
+    assert {c: hierarchy_distance(c, linked, parents) for c in expected} == expected
+    assert hierarchy_distance("mi", frozenset({"heart"}), parents) == 2

@@ -38,7 +38,9 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
         ("colorectal and cervical cancer (CC)", "CC", "cervical cancer"),
         ("mild. Myeloma (MM)", "MM", "Myeloma"),
         ("adenomatous polyposis. (AP)", "AP", "adenomatous polyposis."),
+        ("multiple myeloma syndrome (MMS)", "MMS", "multiple myeloma syndrome"),
         # Greek letters and numerals
+        ("stable β-catenin (BC)", "BC", "β-catenin"),
         ("tumor necrosis factor alpha (TNF-α)", "TNF-α", "tumor necrosis factor alpha"),
         ("tumor necrosis factor-α (TNFA)", "TNFA", "tumor necrosis factor-α"),
         ("with type II diabetes (T2D)", "T2D", "type II diabetes"),
@@ -72,6 +74,8 @@ def test_abbreviations_are_found_at_brackets(text, short, long):
         "Ataxia\n\ntelangiectasia (AT)",
         "Ataxia telangiectasia (AT]",
         "A ( )",
+        "an Ax By Cz disease (A B C)",
+        "an optic glia (Ogs)",
     ],
 )
 def test_abbreviations_need_a_definition(text):
@@ -138,6 +142,10 @@ def test_abbreviations_have_long_forms_of_limited_length():
     assert list_pairs(near) == [("BA", "big x x animals")]
     assert list_pairs(far) == []
     assert list_pairs(f"Big {'x' * REACH} animals (BA)") == []
+    long = "deleted in colon cancer"
+    inside = f"({long}, ".ljust(REACH, "x")
+    assert list_pairs(f"DCC {inside})") == [("DCC", long)]
+    assert list_pairs(f"DCC {inside}x)") == []
 
 
 def count_work(text: str) -> int:
