@@ -21,7 +21,15 @@ from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer import run as run_module
-from training.trainer.distributed import SINGLE, Ranks, start_ranks, stop_ranks
+from training.trainer.distributed import (
+    SINGLE,
+    Ranks,
+    any_rank,
+    broadcast_value,
+    gather_states,
+    start_ranks,
+    stop_ranks,
+)
 from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 from training.trainer.validation import read_validation, validate
 
@@ -280,6 +288,10 @@ def test_validate_in_two_processes_equals_one_process(
 
     def check(ranks: Ranks) -> None:
         assert work(ranks) == expected
+        assert any_rank([ranks.is_first, False], ranks) == [True, False]
+        assert broadcast_value(ranks.rank, ranks) == 0
+        states = gather_states(torch.tensor([ranks.rank]), ranks)
+        assert [int(state) for state in states] == [0, 1]
 
     assert fork_ranks(new_process, check) == [0, 0]
 
