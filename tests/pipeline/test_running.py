@@ -7,6 +7,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.pipeline.running import (
     complete_pipeline,
+    get_linker,
     link_documents,
     list_detectors,
     load_pipeline,
@@ -47,6 +48,8 @@ def test_complete_pipeline_adds_the_detector_before_the_linker():
     assert nlp.pipe_names == ["sapbert_mentions", "sapbert_linker"]
     with pytest.raises(SapbertError, match="E331"):
         complete_pipeline(nlp, mentions="ner")
+    nlp.rename_pipe("sapbert_linker", "mine")
+    assert get_linker(nlp) is nlp.get_pipe("mine")
 
 
 @Language.component("test_pipelines_long_forms", assigns=["span._.long_form"])
