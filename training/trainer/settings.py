@@ -187,20 +187,23 @@ def describe_error(error: ValidationError) -> SapbertError:
     if isinstance(own := first.get("ctx", {}).get("error"), SapbertError):
         return own
     name = ".".join(map(str, first["loc"]))
+    known = flatten_config(Config().from_disk(DEFAULT_CONFIG))
     if first["type"] == "extra_forbidden":
-        known = flatten_config(Config().from_disk(DEFAULT_CONFIG))
         near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
         return SapbertError(
             "E333",
             "Expected only settings of `training/configs/default.cfg`, but got "
             f"{name}. Remove it; did you mean {near}?",
         )
-    problem = first["msg"]
+    # Each type that a setting may have is a part of the name, with its own problem.
+    name = next((key for key in known if name.startswith(f"{key}.")), name)
+    parts = name.split(".")
+    problems = [e["msg"] for e in error.errors() if [*e["loc"]][: len(parts)] == parts]
     value = first["input"]
     return SapbertError(
         "E331",
         f"Expected {name} as in `training/configs/default.cfg`, but got {value!r}: "
-        f"{problem}. Correct it.",
+        f"{', or: '.join(problems)}. Correct it.",
     )
 
 

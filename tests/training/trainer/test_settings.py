@@ -90,6 +90,7 @@ def test_read_config_with_another_function_drops_old_arguments():
         ({"training.seed": 2**32}, "E331.*training.seed .*4294967295"),
         ({"training.seed.x": 1}, "E331.*training.seed .*valid integer"),
         ({"training.seed": 1, "training.seed.x": 1}, "--training.seed.x"),
+        ({"training.chunks": 0}, "training.chunks as .*'auto', or: .*equal to 1"),
         ({"training.loss.scale": 1}, "unexpected argument: 'scale'"),
         ({"training.loss.@losses": "none.v1"}, "none.v1"),
         ({"training.miner.distance": "dot"}, "E612.*cosine"),
@@ -102,6 +103,31 @@ def test_read_config_with_another_function_drops_old_arguments():
 def test_read_config_with_a_wrong_setting_is_an_error(overrides, message):
     with pytest.raises(SapbertError, match=message):
         read_config(None, overrides)
+
+
+LEAST = {
+    "encoder.max_length": 3,
+    "encoder.adapter_reduction": 0,
+    "training.optimizer.learning_rate": 0,
+    "training.optimizer.weight_decay": 0,
+    "training.seed": 0,
+    "training.batch_size": 2,
+    "training.epochs": 1,
+    "training.steps": 0,
+    "training.chunks": 1,
+    "training.checkpoint_every": 1,
+    "training.checkpoint_seconds": 1,
+    "validation.sample": 0,
+    "validation.every": 1,
+    "validation.patience": 0,
+}
+
+
+def test_read_config_accepts_the_least_values_and_none_below():
+    assert LEAST.items() <= flatten_config(read_config(None, LEAST)).items()
+    for key, value in LEAST.items():
+        with pytest.raises(SapbertError, match=f"E331.*{key} "):
+            read_config(None, {key: value - 1})
 
 
 @pytest.mark.parametrize(

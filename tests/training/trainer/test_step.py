@@ -148,6 +148,21 @@ def test_arrange_names_keeps_each_name_whole_and_in_order(lengths, several, mult
         assert row_of == [*range(len(lengths))]
 
 
+@pytest.mark.parametrize(
+    ("lengths", "longest", "first", "length"),
+    [
+        ([10, 20, 30, 5], 25, [0, 3, 4], 64),
+        ([32, 32, 1, 64], 25, [0, 2, 3, 4], 64),
+        ([60, 12, 1], 66, [0, 2, 3], 72),
+    ],
+)
+def test_arrange_names_fills_rows(lengths, longest, first, length):
+    dataset = make_dataset(lengths, longest=max(longest, *lengths))
+    rows = arrange_names(dataset, np.arange(len(lengths)), several=True)
+    assert rows.first.tolist() == first
+    assert rows.tokens.shape == (3, len(first) - 1, length)
+
+
 def make_model(kind: str, **more: Any) -> Any:
     torch.manual_seed(0)
     sizes = {"vocab_size": 300, "hidden_size": 32, "num_hidden_layers": 2}
