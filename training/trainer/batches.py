@@ -35,7 +35,7 @@ class Lines(NamedTuple):
     """The lines of a file; `group` lines in a row stay in one batch."""
 
     total: int
-    group: int = 1
+    group: int
 
     @property
     def groups(self) -> int:
@@ -241,7 +241,7 @@ def collate_batch(
 
 
 def arrange_names(
-    dataset: PairDataset, numbers: np.ndarray, *, several: bool, multiple: int = 1
+    dataset: PairDataset, numbers: np.ndarray, *, several: bool, multiple: int
 ) -> Rows:
     """Place names in rows, each after the one before if it still fits.
 

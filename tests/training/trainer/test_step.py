@@ -34,7 +34,7 @@ from training.trainer.settings import TrainingSettings, make_settings
 from training.trainer.step import TrainingState, make_state, train_step
 
 MakeConfig = Callable[..., Config]
-MIXED = [Lines(10), Lines(31, 3), Lines(7)]
+MIXED = [Lines(10, 1), Lines(31, 3), Lines(7, 1)]
 
 
 def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
@@ -42,7 +42,7 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
     return make_settings(make_config({"training.batch_size": 4, **values}))
 
 
-@pytest.mark.parametrize("files", [[Lines(10)], MIXED])
+@pytest.mark.parametrize("files", [[Lines(10, 1)], MIXED])
 def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
     files, make_config
 ):
@@ -73,7 +73,7 @@ def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
                 assert all(first % lines.group == 0 for first in firsts)
 
 
-@pytest.mark.parametrize("files", [[Lines(10)], MIXED])
+@pytest.mark.parametrize("files", [[Lines(10, 1)], MIXED])
 def test_plan_batches_resumes_after_the_steps_done(files, make_config):
     def plain(batches: Any) -> list[Any]:
         return [(step, file, batch.tolist()) for step, file, batch in batches]
@@ -88,7 +88,7 @@ def test_plan_batches_resumes_after_the_steps_done(files, make_config):
 
 
 def test_plan_batches_mixes_files_in_proportion_by_the_seed(make_config):
-    files = [Lines(4000), Lines(2000)]
+    files = [Lines(4000, 1), Lines(2000, 1)]
     settings = make(make_config, epochs=1)
     order = [file for _, file, _ in plan_batches(files, settings, done=0)]
     assert Counter(order) == {0: 1000, 1: 500}
@@ -158,7 +158,7 @@ def test_arrange_names_keeps_each_name_whole_and_in_order(lengths, several, mult
 )
 def test_arrange_names_fills_rows(lengths, longest, first, length):
     dataset = make_dataset(lengths, longest=max(longest, *lengths))
-    rows = arrange_names(dataset, np.arange(len(lengths)), several=True)
+    rows = arrange_names(dataset, np.arange(len(lengths)), several=True, multiple=1)
     assert rows.first.tolist() == first
     assert rows.tokens.shape == (3, len(first) - 1, length)
 
