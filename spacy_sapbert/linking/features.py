@@ -406,7 +406,8 @@ def compute_features(
     ).reshape(len(near), len(shared.words))
     near_words = (shares > 0) & ~shared.covered & ~shared.real
     misspelled = (near_words.any(axis=1) | np.array(slips, dtype=bool)).tolist()
-    covered = (shares @ shared.weights / (shared.weights.sum() or 1)).tolist()
+    weight = shared.weights.sum()
+    covered = [divide(each, weight) for each in (shares @ shared.weights).tolist()]
     name_covered = [
         max((cover_name(shared, doubtful, *pair) for pair in of_concept), default=0.0)
         for of_concept in pairs
@@ -416,13 +417,13 @@ def compute_features(
         "cosine": cosines,
         "cosine_gap": find_gaps(cosines),
         "vocabulary_share": [
-            names.vocabulary_weight / (pool.vocabulary_weight or 1) for names in near
+            divide(names.vocabulary_weight, pool.vocabulary_weight) for names in near
         ],
         "vocabulary_rank": rank_values(vocabulary),
         "ngrams": similarities,
         "ngrams_gap": find_gaps(similarities),
         "ngrams_share": [
-            names.ngrams_weight / (pool.ngrams_weight or 1) for names in near
+            divide(names.ngrams_weight, pool.ngrams_weight) for names in near
         ],
         "ngrams_rank": rank_values(similarities),
         "characters": characters,
@@ -478,10 +479,10 @@ def compute_annotated(
     return {
         "annotated_cosine": annotated,
         "annotated_gap": find_gaps(annotated),
-        "annotated_share": [names.annotated_weight / (weight or 1) for names in near],
+        "annotated_share": [divide(n.annotated_weight, weight) for n in near],
         "annotated_rank": rank_values(annotated),
         "exact_annotated": [float(cosine > EXACT) for cosine in annotated],
-        "mention_share": [count / (total or 1) for count in of_mention],
+        "mention_share": [divide(count, total) for count in of_mention],
         "mention_concept_count": [math.log1p(count) for count in of_mention],
         "mention_count": [math.log1p(total)] * len(near),
         "other_concept": [
@@ -498,9 +499,9 @@ def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
     shared = len(mention.content & name.content)
     numbers, others = {*mention.numbers}, {*name.numbers}
     return (
-        shared / (len(mention.content) or 1),
-        shared / (len(name.content) or 1),
-        shared / (len(mention.content | name.content) or 1),
+        divide(shared, len(mention.content)),
+        divide(shared, len(name.content)),
+        divide(shared, len(mention.content | name.content)),
         len(name.words) - len(mention.words),
         mention.words[-1:] == name.words[-1:],
         mention.words[:1] == name.words[:1],
@@ -542,7 +543,7 @@ def cover_name(
         elif rest:
             alike = (spell_like(o, [word], real=o not in doubtful) for o in rest)
             value += weight * max(alike)
-    return value / (total or 1)
+    return divide(value, total)
 
 
 def cover_head(doubtful: set[str], name: Words, mention: Words) -> float:
@@ -553,6 +554,11 @@ def cover_head(doubtful: set[str], name: Words, mention: Words) -> float:
         (spell_like(w, [name.head], real=w not in doubtful) for w in mention.content),
         default=0.0,
     )
+
+
+def divide(part: float, whole: float) -> float:
+    """Return a share; 0 of nothing."""
+    return part / whole if whole else 0.0
 
 
 def find_gaps(values: Sequence[float]) -> list[float]:

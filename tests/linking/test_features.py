@@ -4,14 +4,12 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     FEATURES,
     MISSING,
-    POOL,
-    POOL_BY_NGRAMS,
-    POOL_ROWS,
     FoundName,
     Provenance,
     Shared,
@@ -22,6 +20,14 @@ from spacy_sapbert.linking.features import (
     pool_concepts,
     split_words,
 )
+from spacy_sapbert.linking.ranker import (
+    CHANCES,
+    OF_TREES,
+    Ranker,
+    Weights,
+    confidence,
+)
+from spacy_sapbert.linking.trees import Trees
 
 VOCABULARY, ANNOTATED = Provenance(True, False), Provenance(False, True)
 
@@ -124,9 +130,59 @@ def test_pool_has_the_nearest_concepts_and_those_of_the_most_3_grams():
         for n in range(60)
     ]
     pool = pool_concepts(names, lambda _: VOCABULARY)
-    near = [f"C{n:02}" for n in range(POOL)]
-    assert pool.cuis == [*near, *(f"C{n}" for n in range(60 - POOL_BY_NGRAMS, 60))]
-    rows = [*range(POOL_ROWS), *range(41, 60)]
+    near = [f"C{n:02}" for n in range(10)]
+    assert pool.cuis == [*near, *(f"C{n}" for n in range(54, 60))]
+    rows = [*range(32), *range(41, 60)]
     assert pool.vocabulary_weight == pytest.approx(sum(exp(-n / 5) for n in rows))
     with_grams = [exp(20 * ((n - 40) / 100 - 1)) for n in rows if n > 40]
     assert pool.ngrams_weight == pytest.approx(sum(with_grams))
+    pool = pool_concepts(names[:40], lambda _: VOCABULARY)  # without 3-grams
+    assert pool.cuis == near
+    assert pool.vocabulary_weight == pytest.approx(sum(exp(-n / 5) for n in range(32)))
+
+
+def test_pool_sorts_equal_names_by_preference_and_the_nearest_of_a_concept_first():
+    names = [
+        found(0, "A", "x", 0.9, 0.5, preferred=0),
+        found(1, "B", "y", 0.9, 0.5),
+        found(2, "A", "z", 0.8, 0.5),
+    ]
+    pool = pool_concepts(names, lambda _: VOCABULARY)
+    assert pool.cuis == ["B", "A"]
+    assert pool.near["A"].similar.alias == "x"
+
+
+def test_split_words_by_hand():
+    words = split_words("cancers, Lung a, type 2 2 β")
+    assert words.content == {"cancer", "lung", "2", "beta"}
+    assert words.numbers == {"2": 2}
+    assert words.letters == {"beta": 1}
+    assert split_words("cancer, lung").head == "cancer"
+    assert split_words("tolan A xy").letters == {"a": 1}
+    assert split_words("of the").content == {"of", "the"}
+
+
+@pytest.mark.parametrize(
+    ("real", "misspelled", "doubt"),
+    [((1, 1), (1, 1), 0), ((1, 0), (0, 1), 0), ((1, 0), (1, 0), 1)],
+)
+def test_confidence_by_hand(real, misspelled, doubt):
+    values = {"cosine": 0.9, "covered": 0.8, "unnamed": 0.1, "name_covered": 0.7}
+    values |= {"head_covered": 1, "characters": 0.6, "ngrams": 0.5, "mention_share": 0}
+    features = {name: np.array([value, 9]) for name, value in values.items()}
+    features |= {"real": np.array(real), "misspelled": np.array(misspelled)}
+    expected = [2, doubt, 0.6 * doubt, *values.values()]
+    assert confidence(features, np.array([3.0, 1.0])) == pytest.approx(expected)
+
+
+def test_ranker_may_use_everything_that_there_is():
+    all_ones = dict.fromkeys(FEATURES, 1.0)
+    trees = Trees(trees=[f"{name}>0: 0 1" for name in OF_TREES])
+    ranker = Ranker(
+        known=Weights(mean=all_ones, scale=all_ones, weight=all_ones),
+        general=trees,
+        chance=dict.fromkeys(CHANCES, 1.0),
+    )
+    assert ranker.general == trees
+    with pytest.raises(ValidationError, match="probability depends"):
+        Ranker(chance={"unheard_of": 1.0})

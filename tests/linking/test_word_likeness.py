@@ -1,0 +1,32 @@
+"""How like two words are, by hand."""
+
+import pytest
+
+from spacy_sapbert.linking.word_likeness import is_slip, spell_like
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "real", "expected"),
+    [
+        # derived from the other; a new word needs a longer stem
+        ("hypertensive", "hypertension", True, 0.9),
+        ("painful", "pain", True, 0.9),
+        ("painful", "pain", False, 0),
+        ("cancerous", "cancer", False, 0.9),
+        ("hyperzincemia", "hyperkalemia", True, 0),
+        # misspelled, which a real word is not: one of three letters, three at most
+        ("diabetus", "diabetes", True, 0),
+        ("diabetus", "diabetes", False, 7 / 8),
+        ("abc", "abd", False, 0),
+        ("hart", "heart", False, 3 / 4),
+        ("axthmb", "asthma", False, 4 / 6),
+        ("hxperzincxmib", "hyperzincemia", False, 10 / 13),
+        ("hxperzxncxmib", "hyperzincemia", False, 0),
+        # wrong letters side by side are another word
+        ("migxyine", "migraine", False, 0),
+    ],
+)
+def test_spell_like_by_hand(word, other, real, expected):
+    assert spell_like(word, ["zz", other], real=real) == pytest.approx(expected)
+    if not real:
+        assert is_slip(word, other) is (expected not in (0, 0.9))
