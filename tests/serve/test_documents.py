@@ -4,6 +4,7 @@ import io
 import json
 import tempfile
 import zipfile
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.problems import RequestError
+from spacy_sapbert.serve.reviews import imports
 from spacy_sapbert.serve.reviews import queue as queues
 from spacy_sapbert.serve.reviews.decisions import NewDecision
 from spacy_sapbert.serve.reviews.imports import import_uploads
@@ -88,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(store, kb):
     assert store.documents() == []
 
 
-def test_an_archive_that_unpacks_to_too_much_is_an_error(store, kb):
+def test_an_archive_that_unpacks_to_too_much_is_an_error(store, kb, monkeypatch):
     blanks = b" " * (40 << 20)
     data = make_archive({"a.txt": b"Fever.", "b.txt": blanks, "c.txt": blanks})
     assert len(data) < 1 << 20
@@ -96,6 +98,11 @@ def test_an_archive_that_unpacks_to_too_much_is_an_error(store, kb):
         import_uploads(store, kb, [("b.zip", data)])
     assert caught.value.status == 413
     assert store.documents() == []
+    for most, fits in ((6, True), (5, False)):  # "Fever." has 6
+        monkeypatch.setattr(imports, "MOST_UNPACKED", most)
+        with nullcontext() if fits else pytest.raises(RequestError):
+            import_uploads(store, kb, [("c.zip", make_archive({"a.txt": b"Fever."}))])
+        assert len(store.documents()) == 1
 
 
 @pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt"])

@@ -1,5 +1,6 @@
-"""Batches of jobs, without a pipeline."""
+"""Batches of jobs, most of them without a pipeline."""
 
+import asyncio
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -8,8 +9,12 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.parts import in_parts
+from spacy_sapbert.serve import service
 from spacy_sapbert.serve.linking_thread import CALL, Job, LinkingThread, group_jobs
 from spacy_sapbert.serve.problems import RequestError
+from spacy_sapbert.serve.service import split_texts
+
+from .conftest import start_linking
 
 
 class Recorder:
@@ -141,3 +146,25 @@ def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():
         future.result(10)
     thread.close()
     assert done[-1] == "long 1"
+
+
+def test_texts_in_memory_at_once_are_few(monkeypatch):
+    monkeypatch.setattr(service, "CHARACTERS_TOGETHER", 10)
+    items = list(enumerate("x" * length for length in (4, 6, 1, 11, 10, 3)))
+    parts = [[len(text) for _, text in part] for part in split_texts(items)]
+    assert parts == [[4, 6], [1], [11], [10], [3]]
+
+
+def test_only_many_characters_of_texts_give_way(sample_kb, monkeypatch):
+    linking = start_linking(sample_kb)
+    jobs: list[Job] = []
+    submit = linking.thread.submit
+    monkeypatch.setattr(
+        linking.thread, "submit", lambda job: jobs.append(job) or submit(job)
+    )
+    half = service.LONG // 2
+    for texts in (["x" * half] * 2, ["x" * half, "x" * (half + 1)]):
+        assert len(asyncio.run(linking.link_texts(texts, {}))) == 2
+    asyncio.run(linking.link_mentions(["x" * (2 * half + 1)], {}))
+    assert [job.alone for job in jobs] == [False, True, False]
+    linking.close()

@@ -321,24 +321,42 @@ def test_broken_requests_do_not_end_the_service(listening):
 # --- errors and the log ---
 
 
+OWN = "Expected the service to answer, but it failed. Report the line of its log with "
+
+
 @pytest.mark.parametrize(
-    ("error", "status", "code"),
+    ("error", "status", "code", "told"),
     [
-        (RequestError("E463", "Expected a note.", 404), 404, "E463"),
-        (SapbertError("E331", "Expected x, but got 1. Correct it."), 422, "E331"),
-        (not_written(path="/srv/kb", reason="full"), 500, "E465"),
-        (OSError(28, "No space left on device", "/srv/kb"), 500, "E465"),
+        (
+            RequestError("E463", "Expected a note.", 404),
+            404,
+            "E463",
+            "Expected a note.",
+        ),
+        (
+            SapbertError("E331", "Expected x, but got 1. Correct it. Or not."),
+            *(422, "E331", "Expected x, but got something else. Or not."),
+        ),
+        (
+            SapbertError("E506", "Expected x, but got 1."),
+            422,
+            "E506",
+            "Expected x, but ",
+        ),
+        (SapbertError("E117", "Expected x, but got 1."), 500, "E465", OWN),
+        (not_written(path="/srv/kb", reason="full"), 500, "E465", OWN),
+        (OSError(28, "No space left on device", "/srv/kb"), 500, "E465", OWN),
         (
             SapbertError("E521", "Expected x to be installed, but /srv/x. Run `pip`."),
-            501,
-            "E521",
+            *(501, "E521", "Expected x to be installed, but it is not. Run `pip`."),
         ),
     ],
 )
-def test_only_errors_of_a_request_are_told(error, status, code):
-    assert status_of(error) == status
-    assert describe_problem(error).code == code
-    assert "/srv" not in str(describe_problem(error))
+def test_only_errors_of_a_request_are_told(error, status, code, told):
+    found = describe_problem(error)
+    assert (status_of(error), found.code) == (status, code)
+    assert found.message.startswith(told)
+    assert "/srv" not in str(found)
 
 
 @pytest.fixture
