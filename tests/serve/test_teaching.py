@@ -113,6 +113,9 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(clien
     assert client.get("/reviews/teach").json()["versions"] == []
     texts = {one["id"] for one in client.get("/reviews/documents").json()["documents"]}
     assert texts == {*ids[1:]}  # the note of equal text stays
+    events = [json.loads(line)["event"] for line in client.log.getvalue().splitlines()]
+    written = [each for each in events if each.startswith(("taught", "kb_"))]
+    assert written == ["taught", "kb_switched", "kb_switched", "taught_removed"]
 
 
 def add_notes(client: LocalClient) -> list[str]:
