@@ -50,14 +50,6 @@ def test_explain_mention_has_the_link_of_the_linker(kb):
         found = explain(kb, mention, k=3)
         (linked,) = kb.link([mention], k=3)
         assert (found.candidates, found.note, found.cui) == linked
-    context = MentionContext("HA", long_form="heart attack", defined="heart attack")
-    found = explain(kb, context)
-    assert (found.text, found.cui) == ("heart attack", "C0000001")
-    assert explain(kb, "x" * 2000).truncated
-    found = explain(kb, "heart", threshold=1)
-    assert (found.cui, found.note, found.threshold) == (None, "below_threshold", 1)
-    assert explain(kb, "fever").threshold is None
-    assert suggest(kb, "fever", FEVER) == suggest(kb, "--", "NIL") == ""
 
 
 def test_locate_expected_returns_rank_name_and_score(kb):
