@@ -30,7 +30,8 @@ def judge_link(
        mention nor annotations say which is meant. No probability counts then.
     3. *sure*: the mention is the preferred name of the concept.
     4. *sure* from a probability of `SURE` on, else *unsure*.
-    5. Without probabilities: *sure* if no other concept is near.
+    5. Without probabilities: *sure* if the score is 1, or if there are other candidates
+       and none is near. With one candidate it is not known how near others are.
 
     Args:
         candidates: Of the link, `Candidate`s; the score may be None.
@@ -57,5 +58,5 @@ def judge_link(
         return "sure"
     if (probability := first.get("probability")) is not None:
         return "sure" if probability >= SURE else "unsure"
-    clear = score == 1 or round_score(margin) >= CLEAR_MARGIN
+    clear = score == 1 or (bool(others) and round_score(margin) >= CLEAR_MARGIN)
     return "sure" if clear and not note else "unsure"

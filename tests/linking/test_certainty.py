@@ -42,6 +42,8 @@ def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
         # without probabilities, by the distance of the next concept
         ("x", candidates(0.9, 0.8), "sure"),
         ("x", candidates(0.9, 0.81), "unsure"),
+        ("x", candidates(0.9), "unsure"),  # with `k = 1` no other is known
+        ("x", candidates(1.0), "sure"),
     ],
 )
 def test_judge_link_looks_at_ties_then_names_then_probabilities(text, found, expected):

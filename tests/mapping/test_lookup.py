@@ -81,8 +81,9 @@ def test_map_queries_what_is_no_term_has_no_link(kb, term):
 
 
 def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:
-    candidate: Any = {"cui": "X:1", "alias": alias, "score": score}
-    return Linked([candidate], None, cui)
+    first: Any = {"cui": "X:1", "alias": alias, "score": score}
+    other: Any = {"cui": "X:2", "alias": "Cough", "score": 0.5}
+    return Linked([first, other], None, cui)
 
 
 def test_quality_of_readings():
