@@ -223,7 +223,7 @@ class FileUpdate:
         elif isinstance(candidates := entity.get("candidates"), list):
             for candidate in candidates:
                 if candidate.get("cui") == before:
-                    candidate |= {name: facts[name] for name in ("cui", "name")}
+                    candidate |= facts
         entity |= {name: facts[name] for name in facts if name in entity}
         entity |= {"cui": update.cui, "name": update.name}
 

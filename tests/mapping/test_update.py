@@ -204,6 +204,15 @@ def list_files(path: Path) -> dict[str, bytes]:
     return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
 
 
+# text, old id; status, new id and name, another id and name, why
+REPORTED = [
+    ["Heart attack", "C1", "moved", "C11", "Heart attack", "", ""]
+    + ["The new release retired C1 for C11 (MRCUI.RRF, SY)."],
+    ["wheezing", "C5", "relinked", "C7", "Wheezing", "C5", "Asthma"]
+    + ["C5 lost this name. The text is linked to C7 now."],
+]
+
+
 @pytest.mark.parametrize("name", [*WRITTEN, "spacy"])
 def test_every_format_of_link_is_updated(releases, written, tmp_path, name):
     old, report = written[name], tmp_path / "report.csv"
@@ -216,8 +225,12 @@ def test_every_format_of_link_is_updated(releases, written, tmp_path, name):
     result = update_file(releases.old, releases.new, old, moved, report=report)
     assert read_cuis(name, moved) == MOVED
     assert result.counts == {"moved": 1, "relinked": 1, "kept": 2}
-    statuses = [row["status"] for row in read_dicts(report)]
-    assert statuses == ["moved", "relinked"]
+    rows = [[*row.values()] for row in read_dicts(report)]
+    names = [["", ""], ["Heart attack", "Asthma"]]  # some formats have no old ones
+    assert [row.pop(3) for row in rows] in names
+    places = [row.pop(0).rpartition(":")[2] for row in rows]
+    assert places == (["1", "2"] if name == "omop" else ["0", "25"])
+    assert rows == REPORTED
     # nothing is lost: the same file without a new release, and with one again
     update_file(releases.old, releases.old, old, same)
     if name in ("csv", "parquet"):
@@ -235,9 +248,17 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     moved = tmp_path / "moved.jsonl"
     update_file(releases.old, releases.new, written["jsonl"], moved)
     first, wheezing, _ = json.loads(moved.read_text("utf8").splitlines()[0])["entities"]
-    assert (first["name"], first["update"]) == ("Heart attack", "moved")
-    assert (first["codes"], first["candidates"][0]["cui"]) == ({"OMOP": ["11"]}, "C11")
-    assert (wheezing["name"], wheezing["candidates"][0]["cui"]) == ("Wheezing", "C7")
+    (candidate, *_), (other, *_) = first.pop("candidates"), wheezing.pop("candidates")
+    usual = {"label": "CONCEPT", "score": 1.0, "probability": None, "types": []}
+    usual |= {"note": None, "tie": None}
+    new = {"cui": "C11", "name": "Heart attack", "codes": {"OMOP": ["11"]}}
+    place = {"start": 0, "end": 12, "text": "Heart attack"}
+    assert first == {**usual, **place, **new, "update": "moved"}
+    assert candidate == {**candidate, **new}
+    relinked = {"cui": "C7", "name": "Wheezing", "codes": {}}
+    place = {"start": 25, "end": 33, "text": "wheezing"}
+    assert wheezing == {**usual, **place, **relinked, "update": "relinked"}
+    assert other == {**other, **relinked}
     update_file(releases.old, releases.new, written["omop"], tmp_path / "moved.csv")
     assert read_dicts(tmp_path / "moved.csv")[0]["note_nlp_concept_id"] == "11"
 

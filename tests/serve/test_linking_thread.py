@@ -117,6 +117,8 @@ def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():
             if item == "long 1":
                 started.set()
                 assert go_on.wait(10)
+            if item == "long 2":  # and it gives way again
+                thread.submit(Job("texts", "", ["late"]))
         return items
 
     thread = LinkingThread(link, waiting=100)
@@ -132,7 +134,7 @@ def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():
     for future in (first, second, switch, short, call):
         future.result(10)
     assert done == [
-        *("long 1", "short", "call", "long 2", "long 3"),
+        *("long 1", "short", "call", "long 2", "late", "long 3"),
         *("other long", "switch"),
     ]
     started.clear()
