@@ -5,6 +5,7 @@ import json
 import pytest
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.serve import lookup
 from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.serve.requests import LinkAnswer, VerifyAnswer  # noqa: E402
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -45,6 +46,8 @@ NAMES = (
 @pytest.fixture(scope="module")
 def typed_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     concepts = [Concept(f"C{n}", [name]) for n, name in enumerate(NAMES)]
+    for number in range(4):  # a circle
+        concepts[number].parents.append(f"C{(number + 1) % 4}")
     return load_kb(make_kb(tmp_path_factory.mktemp("typed"), concepts, backend="exact"))
 
 
@@ -70,6 +73,15 @@ def typed_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
 )
 def test_find_names(typed_kb, typed, names):
     assert [found["alias"] for found in find_names(typed_kb, typed, 10)] == names
+
+
+def test_find_path_ends_in_a_circle_and_where_it_is_long(typed_kb, monkeypatch):
+    def find() -> list[str]:
+        return [one["cui"] for one in lookup.find_path(typed_kb, typed_kb["C0"])]
+
+    assert find() == ["C3", "C2", "C1", "C0"]
+    monkeypatch.setattr(lookup, "LONGEST_PATH", 3)
+    assert find() == ["C2", "C1", "C0"]
 
 
 def test_verify_says_which_ids_are_right(local, sample_kb):
