@@ -75,10 +75,10 @@ def row_facts(
     for number, fields in rows:
         if not exact:
             fields += [""] * (last + 1 - len(fields))
-        cui = fields[id_place].strip() if id_place < len(fields) else ""
         if exact and len(fields) != columns.width:
             report.bad_line(path, number, f"{columns.width} fields, as the first row")
             continue
+        cui = fields[id_place].strip()
         if not cui:
             report.bad_line(path, number, f"an id in column {id_place + 1}")
             continue
