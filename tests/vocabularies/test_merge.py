@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.compare import Difference, compare_vocabularies
+from spacy_sapbert.vocabularies.compare import (
+    Difference,
+    compare_vocabularies,
+    describe_difference,
+)
 from spacy_sapbert.vocabularies.concepts import PLACES, Concept, write_concepts
 from spacy_sapbert.vocabularies.merge import unite_vocabularies
 from spacy_sapbert.vocabularies.registry import read_vocabularies
@@ -86,6 +90,12 @@ def test_compare_vocabularies_yields_every_difference_by_id(tmp_path):
         Difference("added", "X:4", [], ["ache"], "ache"),
     ]
     assert not [*compare_vocabularies(new, new)]
+
+
+def test_describe_difference_shows_three_names_of_each_side():
+    difference = Difference("names", "X:1", [*"abc"], [*"defg"], "Fever")
+    line = "names X:1 Fever: -a, b, c +d, e, f and 1 more"
+    assert describe_difference(difference) == line
 
 
 def test_compare_vocabularies_ids_must_ascend(tmp_path):
