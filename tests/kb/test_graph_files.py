@@ -175,7 +175,10 @@ HNSW_DAMAGES: dict[str, Callable[[HnswGraph], tuple[Any, Any, Any]]] = {
         graph.lowest,
     ),
     **{
-        name: lambda graph, name=name: (graph.header, name, graph.header[name] + 1)
+        f"header, {name}": lambda graph, name=name: (
+            *(graph.header, name),
+            graph.header[name] + 1,
+        )
         for name in HNSW_HEADER.names or ()
         if name not in ("scale", "ef_construction")  # only building uses them
     },
