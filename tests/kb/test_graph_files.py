@@ -52,8 +52,14 @@ DAMAGES: dict[str, Callable[[Graph], tuple[Any, Any, Any]]] = {
     "entry": lambda graph: (graph.last, "entry", ROWS),
     "links of a level": lambda graph: (graph.links, 2, graph.links[2] + 1),
     "range of NaN": lambda graph: (graph.ranges, 1, np.nan),
-    "width": lambda graph: (graph.first, "width", WIDTH + 1),
-    "rows": lambda graph: (graph.first, "rows", ROWS + 1),
+    **{
+        f"first {name}": lambda graph, name=name: (
+            *(graph.first, name),
+            graph.first[name] + 1,
+        )
+        for name in ("width", "rows", "trained", "metric", "chance_count")
+        + ("place_count", "level_count", "start_count", "link_count")
+    },
     **{
         name: lambda graph, name=name: (graph.last, name, graph.last[name] + 1)
         for name in ("top", "type", "code_width", "code_bytes", "code_count")
