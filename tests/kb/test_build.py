@@ -15,7 +15,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.version import __version__
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.building import row_vectors
-from spacy_sapbert.kb.building.build import build_kb
+from spacy_sapbert.kb.building.build import BuildOptions, build_kb
 from spacy_sapbert.kb.building.row_vectors import (
     check_plan,
     describe_index,
@@ -24,6 +24,7 @@ from spacy_sapbert.kb.building.row_vectors import (
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.publication import lock_kb
 from spacy_sapbert.kb.folder.versions import read_version
+from spacy_sapbert.kb.indexes.exact import Exact
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
 from spacy_sapbert.kb.indexes.hnsw import Hnsw
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -125,6 +126,15 @@ def test_build_kb_that_fails_leaves_nothing(
     assert (built.index.backend, built.recall) == ("exact", None)
 
 
+def test_options_of_a_build_are_checked_before_it_begins():
+    assert BuildOptions(threshold=1).index is None
+    assert BuildOptions(backend_settings={"M": 8}).index == Hnsw(M=8)
+    assert BuildOptions(threshold=-1, backend="exact").index == Exact()
+    for wrong in ({"threshold": 1.01}, {"threshold": -1.01}, {"order": "x"}):
+        with pytest.raises(SapbertError, match="E331"):
+            BuildOptions(**wrong)
+
+
 def test_meta_json_of_a_build(sample_kb):
     manifest = read_version(sample_kb).manifest
     data = manifest.model_dump(exclude_none=True, exclude={"files", "digest"})
@@ -185,6 +195,7 @@ def test_kb_set_changes_the_threshold(own_kb):
     assert run("threshold=0.5", "ef=50").exit_code == 0
     manifest = read_version(own_kb).manifest
     assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 50)
+    assert {run(f"threshold={n}").exit_code for n in (-1.01, 1.01, 2)} == {1}
     assert "E331" in run("threshold=2").output
     assert "only `threshold` may be a fraction" in run("thresold=0.5").output
     assert read_version(own_kb).manifest == manifest

@@ -206,6 +206,8 @@ def test_what_excludes_a_concept_is_never_right(many, end):
         ("CHF", "congestive heart failure", True),
         ("CHF", "Heart Failure, Congestive", True),
         ("LAD", "Alexander disease, late", True),
+        ("BIs", "bed incident", True),
+        ("Bs", "bed", False),  # too short for a plural
         ("COD", "Carcinoma of the duct", False),
         ("CHF", "congestive heart failure, left", False),
     ],

@@ -118,7 +118,12 @@ def test_newest_returns_the_version_that_is_used(own_kb, other_kb):
     assert newest.encoder is kb.encoder
     assert newest.parts.base_index is kb.parts.base_index
     save_copy(load_kb(other_kb), own_kb)
-    assert kb.newest().link(["fever"])[0].cui == "C9"
+    # What detects names is loaded where it was before.
+    assert "name_index" not in vars(kb.newest().parts)
+    assert kb.parts.name_index is not None
+    other = kb.newest()
+    assert "name_index" in vars(other.parts)
+    assert other.link(["fever"])[0].cui == "C9"
     with pytest.raises(SapbertError, match="E351"):
         kb.newest(digest=kb.manifest.digest)
 
