@@ -110,6 +110,9 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     assert swapped.why.endswith(f"is mistyped. {heart} is written almost so.")
     assert (broader.verdict, broader.relation) == ("near", "broader")
     assert broader.why == "The code is broader than Diabetes mellitus."
+    (tmp_path / "mesh").mkdir()
+    store = load_kb(make_kb(tmp_path / "mesh", [Concept("MESH:D1", ["fever"])])).store
+    assert {find_id(store, id).meant for id in ("D1", "d1", "X:D1")} == {("MESH:D1",)}
 
 
 @pytest.mark.parametrize("id", ["22298006", "404684003", "138875005", "64572001"])
