@@ -182,20 +182,27 @@ def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb):
 
 
 def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb):
-    kb = add_concepts(load_kb(own_kb), [Concept("L1", ["Ward fever"])])
-    kb = remove_concepts(kb, ["C0000005"], alias="DM")
+    ward = Concept("L1", ["Ward fever"], sources={"LOCAL": [0]})
+    kb = remove_concepts(
+        add_concepts(load_kb(own_kb), [ward]), ["C0000005"], alias="DM"
+    )
     document = make_document(
-        ("sugar illness", "C0000005"), ("hot ward", "L1"), ("q", "L1")
+        *(("sugar illness", "C0000005"), ("hot ward", "L1"), ("q", "L1")),
+        *(("Ward fever", "L1"), ("Fever", "C0000004"), ("fevers", "C0000004")),
     )
     kb, _ = teach_documents(kb, [document], force=True)
     kb = add_concepts(kb, [Concept("L2", ["Other"])])
     assert kb.link(["sugar illness"])[0].cui == "C0000005"
     assert {linked.cui for linked in kb.link(["hot ward", "q"])} == {"L1"}
     assert "DM" not in kb["C0000005"].aliases
+    # A name without a source that was annotated is still one of the vocabulary.
+    fever = {"annotated": [0, 4], "vocabulary": [0]}
+    assert (kb["C0000004"].aliases[4:], kb["C0000004"].sources) == (["fevers"], fever)
+    assert kb["L1"].sources == {"LOCAL": [0], "annotated": [0, 1, 2]}
     kb = remove_concepts(kb, ["C0000005"], alias="sugar illness")
     assert "sugar illness" not in kb["C0000005"].aliases
     kb = discard_teaching(kb)
-    assert kb["L1"].aliases == ["Ward fever"]
+    assert kb["L1"] == ward
     assert kb["L2"].aliases == ["Other"]
     assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
     assert kb.manifest.taught is None

@@ -169,7 +169,6 @@ def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBas
             known = find_concept(base, edits, concept.cui)
             cui = known.cui if known else concept.cui
             edits.add(replace(concept, cui=cui))
-            check_concept(edits.added[cui])
     return publish_edits(kb, edits)
 
 
