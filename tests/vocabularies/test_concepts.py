@@ -124,6 +124,12 @@ def test_clean_name_is_as_if_words_were_split(text):
     assert clean_name(text) == " ".join(text.split())
 
 
+@pytest.mark.parametrize(("count", "more"), [(10, ""), (11, " and 1 more")])
+def test_concept_shows_ten_names_in_a_notebook(count, more):
+    shown = Concept("C1", [*"abcdefghijk"[:count]])._repr_html_()
+    assert shown == f"<b>C1 a</b><br>b; c; d; e; f; g; h; i; j{more}"
+
+
 def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[str]]:
     return {key: {aliases[place] for place in places[key]} for key in places}
 
