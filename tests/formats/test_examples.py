@@ -120,8 +120,9 @@ def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
         for each in (*errors, *(warning.message for warning in warned))
     ]
     assert "SENTINEL" not in "".join(texts)
-    places = [text.partition(" Expected")[0] for text in texts[: len(errors)]]
-    shown.append({"errors": places, "counts": dict(counts)})
+    # without reasons of libraries, and how to correct it
+    first = [re.split(r" \(|\. ", text)[0] for text in texts[: len(errors)]]
+    shown.append({"errors": first, "counts": dict(counts)})
     if warned:
         shown[-1]["warnings"] = texts[len(errors) :]
     return shown
