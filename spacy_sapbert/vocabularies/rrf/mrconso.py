@@ -63,7 +63,6 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
         source_rank: Sequence[str] = (),
         term_ranks: TermRanks = MappingProxyType({}),
     ) -> None:
-        super().__init__()
         self.filters = filters
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: rank for rank, language in enumerate(order)}
