@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.linking.parts import in_parts
 from spacy_sapbert.serve import service
 from spacy_sapbert.serve.linking_thread import CALL, Job, LinkingThread, group_jobs
@@ -34,9 +36,7 @@ class Recorder:
         return [item.upper() for item in items]
 
 
-def submit_all(
-    recorder: Recorder, *jobs: tuple[str, str, list[str]]
-) -> "list[Future[Any]]":
+def submit_all(recorder: Recorder, *jobs: Any) -> "list[Future[Any]]":
     """Let the first job run, add the others meanwhile, and then go on."""
     recorder.thread.start()
     first = recorder.thread.submit(Job("texts", "", ["first"]))
@@ -48,12 +48,13 @@ def submit_all(
 
 def test_jobs_that_wait_are_linked_together_by_their_settings():
     recorder = Recorder()
-    jobs = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"]), ("texts", "a", ["w"])]
+    jobs: list[Any] = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"])]
+    jobs += [("texts", "a", ["w"]), ("texts", "a", ["long"], True)]  # the last alone
     futures = submit_all(recorder, *jobs)
     found = [future.result(10) for future in futures]
     recorder.thread.close()
-    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"]]
-    assert recorder.batches == [["first"], ["x", "y", "w"], ["z"]]
+    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["LONG"]]
+    assert recorder.batches == [["first"], ["x", "y", "w"], ["z"], ["long"]]
 
 
 def test_a_job_that_fails_does_not_fail_the_others_of_its_batch():
@@ -169,4 +170,21 @@ def test_only_many_characters_of_texts_give_way(sample_kb, monkeypatch):
         assert len(asyncio.run(linking.link_texts(texts, {}))) == 2
     asyncio.run(linking.link_mentions(["x" * (2 * half + 1)], {}))
     assert [job.alone for job in jobs] == [False, True, False]
+    linking.close()
+
+
+def test_only_a_knowledge_base_that_fits_is_used_instead_of_the_one_in_use(
+    sample_kb, cold_kb
+):
+    linking = start_linking(sample_kb)
+    before, other = linking.kb, load_kb(cold_kb)
+    usual = linking.options
+    linking.options = change_options(usual, {"filter": {"types": ["T061"]}})
+    with pytest.raises(SapbertError, match="E332"):
+        linking.switch(other)
+    linking.options = usual
+    assert not linking.switch(other, instead_of=other)
+    assert linking.kb is before
+    assert linking.switch(other, instead_of=before)
+    assert linking.kb is other
     linking.close()
