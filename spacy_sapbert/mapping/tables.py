@@ -133,10 +133,7 @@ def read_parquet(path: Path) -> Iterator[list[Cell]]:
     columns = Columns(text=names[0], id=names[0], keep=tuple(names[1:]))
     for _, row in read_parquet_rows(path, columns):
         cells = (row.get(name) for name in names)
-        yield [
-            cell if isinstance(cell, Cell) else "" if cell is None else str(cell)
-            for cell in cells
-        ]
+        yield [cell if isinstance(cell, Cell) else str(cell) for cell in cells]
 
 
 def find_columns(

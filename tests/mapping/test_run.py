@@ -172,6 +172,19 @@ def test_read_rows_pads_short_rows_and_refuses_long_ones(tmp_path):
         next(rows)
 
 
+def test_read_rows_shows_lists_as_text(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    table = pa.table({"a": ["x", None], "b": [[1, 2], None]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text(
+        '{"a": "x", "b": [1, 2]}\n\n{"a": null}\n', "utf8"
+    )
+    for name, last in (("t.parquet", [None, None]), ("t.jsonl", ["", ""])):
+        rows = [["a", "b"], ["x", "[1, 2]"], last]
+        assert [*read_rows(tmp_path / name)] == rows
+
+
 def test_read_rows_of_other_files_is_an_error(tmp_path):
     with pytest.raises(SapbertError, match=r"E110.*\.xlsx"):
         list(read_rows(tmp_path / "t.docx"))
