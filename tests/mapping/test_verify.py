@@ -71,15 +71,20 @@ def test_sssom_is_written_with_its_metadata(kb, tmp_path):
     invoke("verify", kb.folder, output, "-o", again, code=0)
     assert again.read_bytes() == output.read_bytes()
     write_table(tmp_path / "in.csv", HEADER, ROWS)
-    words = ["--text", "term", "--id", "code", "-o", tmp_path / "b.sssom.tsv"]
-    result = invoke("verify", kb.folder, tmp_path / "in.csv", *words, code=1)
-    assert "E110" in result.output
+    for columns, name, code in (
+        (["--id", "code"], "b.sssom.tsv", "E110"),
+        ([], "b.csv", "E410"),
+    ):
+        words = ["--text", "term", *columns, "-o", tmp_path / name]
+        result = invoke("verify", kb.folder, tmp_path / "in.csv", *words, code=1)
+        assert code in result.output
 
 
 def test_page_has_what_is_not_right(kb, tmp_path):
     rows = [*ROWS, ["9", "<b>Fever</b>", "C0000008", ""]]
     write_table(tmp_path / "in.csv", HEADER, rows)
-    verify_table(kb, tmp_path / "in.csv", tmp_path / "out.html", COLUMNS)
+    columns = PairColumns("term", "code")
+    verify_table(kb, tmp_path / "in.csv", tmp_path / "out.html", columns)
     page = (tmp_path / "out.html").read_text("utf8")
     assert page.count("<bdi>wrong</bdi>") >= 2
     assert "<b>" not in page
