@@ -14,7 +14,7 @@ from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery
 from spacy_sapbert.serve.settings import read_public_url
 from spacy_sapbert.vocabularies.concepts import Concept
 
-from .conftest import LocalClient
+from .conftest import BEARER, LocalClient
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 CONCEPTS = [
@@ -225,6 +225,20 @@ def test_a_query_has_one_to_a_hundred_candidates():
 def test_a_bad_form_is_an_error(local, body):
     answer = local.send("POST", "/reconcile", body, FORM)
     assert (answer.status, answer.code) == (422, "E457")
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "status"), [(3, 1, 200), (2, 2, 413), (4, 0, 413)]
+)
+def test_more_queries_or_values_than_documents_are_refused(strict, ids, names, status):
+    """The limit is 3."""
+    properties = [{"id": "name"}] * names
+    extend = {"ids": ["C0000001"] * ids, "properties": properties}
+    queries = {str(number): {"query": "x"} for number in range(max(ids, 2 * names))}
+    for field in ({"extend": extend}, {"queries": queries}):
+        body = urlencode({name: json.dumps(value) for name, value in field.items()})
+        answer = strict.send("POST", "/reconcile", body.encode(), {**FORM, **BEARER})
+        assert answer.status == status
 
 
 def test_preview_is_a_page_without_scripts(local):
