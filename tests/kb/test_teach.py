@@ -33,6 +33,7 @@ from spacy_sapbert.kb.folder.versions import (
     read_current,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
+from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import (
     AnnotationCounts,
@@ -45,6 +46,7 @@ from spacy_sapbert.kb.teaching.examples import (
     FoldCounts,
     TaughtExample,
     assign_folds,
+    first_answer,
     list_queries,
     make_examples,
 )
@@ -58,7 +60,9 @@ from spacy_sapbert.kb.teaching.teach import (
     leave_out_right,
     teach_documents,
 )
-from spacy_sapbert.linking.ranker import Ranker
+from spacy_sapbert.linking.candidates import Entry
+from spacy_sapbert.linking.features import EXCLUDED, REAL, FoundName, pool_concepts
+from spacy_sapbert.linking.ranker import Ranker, Weights
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention, make_calibration
@@ -155,8 +159,9 @@ def test_teach_report_is_that_of_cross_validation(plain_kb, documents, tmp_path)
     assert (report.changed, report.examples) == (True, 200)
     after: Any = report.after
     assert report.before.all < report.names.all < after.all <= 1  # type: ignore[operator]
-    assert new.manifest.taught is not None
-    assert new.manifest.taught.after == after.all
+    taught: Any = new.manifest.taught
+    measured = [report.before.all, report.names.all, after.all]
+    assert [taught.before, taught.names, taught.after] == measured
     # Each document once says nothing about the others: names alone bring nothing.
     cuis = [(n, f"X{n % 12}{n % 4 + 1}") for n in range(40)]
     own = [make_document((f"{n} unlike anything {n}", cui)) for n, cui in cuis]
@@ -548,7 +553,9 @@ def test_folds_have_all_documents_of_a_note():
         ("Colds", 2): {"C1": 1},
     }
     assert list_queries(TAUGHT, folds, 99) == queries
-    assert sum(q.total() for q in list_queries(TAUGHT, folds, 4).values()) == 4
+    first = {key: queries[key] for key in [*queries][:3]}
+    turned = TAUGHT[3:] + TAUGHT[:3], folds[3:] + folds[:3]
+    assert list_queries(*turned, 4) == first
 
 
 @pytest.mark.parametrize(
@@ -599,6 +606,27 @@ def test_report_of_few_mentions_by_hand():
     assert is_better(replace(report, names=report.after or after, after=after)) is False
 
 
+def test_first_answer_by_hand():
+    entries = [Entry(0, "B", "b", "b", 1), Entry(1, "A", "a", "x", 0)]
+    entries.append(Entry(2, "C", "c", "c", 1))
+    named = zip((0.9, 0.9, 0.8), entries, strict=True)
+    found = [FoundName(cosine, 0, entry) for cosine, entry in named]
+    pool = pool_concepts(found, lambda _: VOCABULARY_NAME)
+    cosines = np.array([near.cosine for near in pool.near.values()])
+    features = {"cosine": cosines, EXCLUDED: 0 * cosines, REAL: np.ones(3)}
+    lowest = Ranker(known=Weights(mean={}, scale={}, weight={}, temperature=-1.0))
+    for prior, counts, is_named, expected in (
+        (Ranker(), {}, False, "B"),  # a preferred name
+        (Ranker(), {"A": 1, "C": 9}, False, "A"),
+        (lowest, {}, True, "B"),
+        (lowest, {"A": 1}, False, "C"),
+    ):
+        first = first_answer(prior, pool, features, counts, named=is_named)
+        assert first == expected
+    nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
+    assert first_answer(lowest, nothing, features, {}, named=False) is None
+
+
 def test_nearly_all_ids_must_be_known():
     known, unknown = (annotated_mention("x", [[cui]]) for cui in ("C1", "C2"))
     for many, usable in ((19, True), (20, False)):
@@ -607,6 +635,10 @@ def test_nearly_all_ids_must_be_known():
         if usable:
             _, counts = resolve_documents([document], find, [], add=False)
             assert counts == AnnotationCounts(1, 20, unknown=Counter({"C2": 19}))
+            # A document that comes twice, and one without any mention
+            twice = [document, document, document._replace(mentions=[], text="y")]
+            _, counts = resolve_documents(twice, find, [], add=False)
+            assert (counts.documents, counts.repeated) == (3, 1)
         else:
             with pytest.raises(SapbertError, match="E362.*20 ids, for example 'C2'"):
                 resolve_documents([document], find, [], add=False)
