@@ -187,6 +187,7 @@ def test_build_keeps_sources_releases_and_licences(kb_folder):
     affiliate = "SNOMED CT Affiliate License"
     snomed = Vocabulary(source="SNOMEDCT_US", names=1, licence=affiliate)
     assert found == [MSH, snomed, Vocabulary(source="WARD", names=1)]
+    assert current_vocabularies(load_kb(kb_folder)) == found
     assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
     assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", kb_folder).output
 
