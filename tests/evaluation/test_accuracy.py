@@ -244,9 +244,10 @@ def test_kb_ranker_returns_all_that_tie(kb):
 
 def test_kb_ranker_searches_deeper_until_no_answer_is_missing(kb, monkeypatch):
     mentions = ["Fever", "--", "MI", "heart attack", "Diabetes", "Heart"]
-    whole = [kb_ranker(kb, {}, k=k)(mentions) for k in (1, 3)]
+    settings: list[Any] = [({}, 1), ({}, 3), (dict.fromkeys(kb, "X"), 2)]
+    whole = [kb_ranker(kb, aliases, k=k)(mentions) for aliases, k in settings]
     monkeypatch.setattr(rankers, "FEWEST_ROWS", 1)
-    assert [kb_ranker(kb, {}, k=k)(mentions) for k in (1, 3)] == whole
+    assert [kb_ranker(kb, aliases, k=k)(mentions) for aliases, k in settings] == whole
 
 
 def test_measure_recall_counts_rows_that_the_index_misses(kb, incomplete_kb):

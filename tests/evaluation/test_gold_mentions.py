@@ -28,6 +28,8 @@ def test_read_mentions_reads_a_table(tmp_path):
         GoldMention(0, 2, "Disease", "MI", [["C1", "C2"]], 2),
         GoldMention(-1, -1, "", "fever ", [], 3),
     ]
+    (joined, _) = read_mentions(path, bars_join_parts=True)
+    assert joined.parts == [["C1"], ["C2"]]
 
 
 def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):

@@ -259,6 +259,12 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     place = {"start": 25, "end": 33, "text": "wheezing"}
     assert wheezing == {**usual, **place, **relinked, "update": "relinked"}
     assert other == {**other, **relinked}
+    update_file(releases.old, releases.new, written["biocjson"], tmp_path / "m.json")
+    (passage,) = json.loads((tmp_path / "m.json").read_text())["documents"][0][
+        "passages"
+    ]
+    infons = passage["annotations"][0]["infons"]
+    assert (infons["identifier"], infons["codes"]) == ("C11", '{"OMOP": ["11"]}')
     update_file(releases.old, releases.new, written["omop"], tmp_path / "moved.csv")
     assert read_dicts(tmp_path / "moved.csv")[0]["note_nlp_concept_id"] == "11"
 
@@ -268,6 +274,21 @@ def test_what_is_no_concept_any_more_has_no_id(releases, tmp_path):
     path.write_text("1|t|... Fever\n1|a|\n1\t0\t3\t...\tX\tC4\n", "utf8")
     assert update_file(releases.old, releases.new, path, moved).counts == {"review": 1}
     assert read_cuis("pubtator", moved) == [""]
+    known = {"cui": "C4", "name": "Old", "types": ["T1"], "codes": {"OMOP": ["4"]}}
+    entity = {"start": 0, "end": 3, "text": "...", "label": "X", **known}
+    path, moved = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(json.dumps({"text": "... Fever", "entities": [entity]}), "utf8")
+    update_file(releases.old, releases.new, path, moved)
+    (found,) = json.loads(moved.read_text("utf8"))["entities"]
+    nothing = {"cui": None, "name": None, "types": [], "codes": {}}
+    assert found == {**found, **nothing, "update": "review"}
+
+
+def test_a_short_form_is_what_its_document_defines(releases, tmp_path):
+    path, moved = tmp_path / "a.pubtator", tmp_path / "b.pubtator"
+    path.write_text("1|t|Then wheezing (WH).\n1|a|\n1\t15\t17\tWH\tX\tC5\n", "utf8")
+    update_file(releases.old, releases.new, path, moved)
+    assert read_cuis("pubtator", moved) == ["C7"]
 
 
 def test_ids_that_people_chose_move_only_if_they_were_retired(
