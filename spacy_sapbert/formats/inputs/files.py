@@ -87,11 +87,10 @@ def detect_content(path: Path) -> str | None:
 
 
 def detect_format(path: Path) -> str:
-    """Return the format of a file, by its ending or its content.
+    """Return the format of a file that is there, by its ending or its content.
 
     A `.txt` file is brat if it has an `.ann` file beside it.
     """
-    check_file(path)
     ending = file_ending(path)
     if ending in SHARED:
         if path.suffix == ".txt" and path.with_suffix(ANNOTATIONS).is_file():
