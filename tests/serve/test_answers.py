@@ -56,6 +56,7 @@ def test_answers_are_those_of_the_last_version(open_local, make_kb, tmp_path):
             answer = client.send(method, path, sent, JSON)
         found.append([method, path, body, answer.status, read(answer.body, digest)])
     store.close()
+    assert '"gone"' not in client.log.getvalue()  # nobody has left
     if min(map(len, known)) < 5:
         srsly.write_jsonl(FILE, found)
         pytest.fail(f"{FILE} is written anew: read what git shows.")
