@@ -43,7 +43,13 @@ from spacy_sapbert.kb.order.names import (
     make_mentions,
     make_other_groups,
 )
-from spacy_sapbert.kb.order.noise import KINDS, join_words, mistype, type_wrong
+from spacy_sapbert.kb.order.noise import (
+    KINDS,
+    drop_word,
+    join_words,
+    mistype,
+    type_wrong,
+)
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     EXCLUDED,
@@ -292,6 +298,15 @@ def test_noise_by_hand():
         assert is_one_error("migraine", wrong), wrong
     split = {join_words("migraine", random.Random(seed)) for seed in range(100)}
     assert split == {"mig raine", "mig-raine", "migr aine", "migr-aine"}
+    joined = {join_words("a b c", random.Random(seed)) for seed in range(100)}
+    assert joined == {"ab c", "a-b c", "a bc", "a b-c", "a b c"}
+    # What is too short stays.
+    assert {join_words("anaemia", random.Random(seed)) for seed in range(9)} == {
+        "anaemia"
+    }
+    assert {drop_word("a b", random.Random(seed)) for seed in range(9)} == {"a b"}
+    dropped = {drop_word("a b c", random.Random(seed)) for seed in range(100)}
+    assert dropped == {"a b", "a c", "b c"}
 
 
 def entry(row: int, cui: str, alias: str) -> Entry:
