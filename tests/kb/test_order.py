@@ -41,6 +41,7 @@ from spacy_sapbert.kb.order.names import (
     make_batch,
     make_examples,
     make_mentions,
+    make_new_words,
     make_other_groups,
 )
 from spacy_sapbert.kb.order.noise import (
@@ -171,7 +172,11 @@ def test_mentions_that_are_made_of_names_and_words(families_kb, monkeypatch):
     for mention in (*others, *make_mentions(families_kb)):
         rows = sorted(names[row][0].alias for row in mention.rows)
         made.append([mention.kind, mention.text, mention.cui, rows, *mention.types])
+    monkeypatch.setattr(order_of_names, "MOST_OTHERS", 60)
+    new_words = make_new_words(choose_names(families_kb, 200), random.Random(0))
+    made.append([mention.text for mention in new_words])
     # what was made of those that are no names, or were left out
+    monkeypatch.setattr(order_of_names, "MOST_OTHERS", limits["MOST_OTHERS"])
     examples = [*make_examples(families_kb)]
     for e in examples:
         covered = round(100 * e.features["covered"].max())  # percent of its words

@@ -212,6 +212,7 @@ def test_what_excludes_a_concept_is_never_right(many, end):
         ("BIs", "bed incident", True),
         ("Bs", "bed", False),  # too short for a plural
         ("CD", "Carcinoma of the duct", True),
+        ("SOB", "shortness of breath", True),
         ("COD", "Carcinoma of the duct", False),
         ("CHF", "congestive heart failure, left", False),
     ],
