@@ -88,9 +88,13 @@ def test_link_batches_rows_do_not_depend_on_the_partitions(
 
 
 def test_link_batches_keeps_columns_with_their_types(make_link, documents):
-    rows = make_link()(documents)
-    assert rows.schema.names == [*MENTION_SCHEMA.names, "ward"]
+    raw = pa.array([bytes([200, n]) for n in range(20)], pa.binary_view())
+    documents = documents.append_column("raw", raw)
+    rows = make_link(keep=["ward", "raw"])(documents)
+    assert rows.schema.names == [*MENTION_SCHEMA.names, "ward", "raw"]
     assert rows.schema.field("ward").type == pa.int8()
+    assert rows.schema.field("raw").type == pa.binary_view()
+    assert {row["raw"][1] + 100 == int(row["id"]) for row in rows.to_pylist()} == {True}
     wards = {row["note"]: row["ward"] for row in documents.to_pylist()}
     assert {wards[int(row["id"])] == row["ward"] for row in rows.to_pylist()} == {True}
 
@@ -168,7 +172,11 @@ def test_link_batches_reads_any_type_of_text(sample_kb, type):
         ({"id": [1]}, {}, "E410.*'text'.*have id"),
         ({"id": [1], "text": ["a"]}, {"keep": ["ward"]}, "E410.*'ward'"),
         ({"id": [1], "text": [1]}, {}, "E410.*texts in the column 'text'.*int64"),
-        ({"id": [0.5], "text": ["a"]}, {}, "E410.*'id'.*double"),
+        (
+            {"id": [0.5], "text": ["a"]},
+            {},
+            "E410.*texts or whole numbers in the column 'id'.*double",
+        ),
     ],
 )
 def test_link_batches_columns_that_do_not_fit_are_an_error(columns, options, match):
@@ -183,11 +191,13 @@ def test_link_batches_columns_that_do_not_fit_are_an_error(columns, options, mat
         ({"keep": "ward"}, "E331.*'ward'"),
         ({"keep": ["score"]}, "E331.*'score'"),
         ({"max_chars": 1_000_001}, "E331.*max_chars"),
+        ({"batch_size": 0}, "E331.*batch_size"),
     ],
 )
 def test_link_batches_settings_are_checked_at_once(options, match):
     with pytest.raises(SapbertError, match=match):
         LinkBatches(**options)
+    assert LinkBatches(max_chars=1, batch_size=1).max_chars == 1
 
 
 def test_link_batches_has_the_settings_of_link(make_link, documents, expected):
