@@ -149,6 +149,12 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
     with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
         train_small(other, stop=stopped(), force=True)
     assert train_small(other)["steps"] == 3
+    # one that ends before its first checkpoint leaves none of the run before
+    train_small(stop=stopped(), force=True)
+    endless = {"training.optimizer.learning_rate": 1e300}
+    with pytest.raises(SapbertError, match="E607"), pytest.warns(match="W625"):
+        train_small(endless, force=True)
+    assert not (tmp_path / "encoder-checkpoint").exists()
 
 
 @pytest.mark.parametrize("folder", ["encoder-checkpoint", "encoder-corpus-pairs"])
