@@ -153,7 +153,10 @@ def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any
         docs = DocBin().from_disk(output).get_docs(NLP.vocab)
         found[which] = [show_spans(doc.ents) for doc in docs]
         counts |= {f"{which}: {key}": n for key, n in more.items()}
-    docs = [doc for _, doc in read_docs(path, NLP, format=case.get("format"))]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        docs = [doc for _, doc in read_docs(path, NLP, format=case.get("format"))]
+    found["warnings"] = [str(w.message).replace(f"{FOLDER}/", "") for w in warned]
     groups = [doc.spans["gold"] for doc in docs]
     found["groups"] = [show_spans(group) for group in groups]
     attributes = [dict(sorted(group.attrs.items())) for group in groups]

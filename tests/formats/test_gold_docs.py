@@ -47,26 +47,6 @@ def describe(spans: Any) -> Any:
     return [(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans]
 
 
-def test_gold_docs_overlapping_mentions_are_in_the_group_with_a_warning():
-    mentions = [
-        (0, 26, "LONG", [["C1"]]),
-        (11, 26, "INSIDE", [["C2"]]),
-        (11, 15, "PART", [["C3"]]),
-        (18, 19, "BLANK", [["C4"]]),
-    ]
-    with pytest.warns(UserWarning, match=r"W530.*gold.txt.* of 4 2 .* 1 overlap"):
-        doc = make(*mentions)
-    assert describe(doc.ents) == [(0, 26, "LONG", "C1")]
-    assert describe(doc.spans["gold"]) == [
-        (0, 26, "LONG", "C1"),
-        (11, 26, "INSIDE", "C2"),
-        (11, 18, "PART", "C3"),
-        (11, 18, "BLANK", "C4"),
-    ]
-    assert doc.spans["gold"].attrs["start_char"] == [0, 11, 11, 18]
-    assert doc.spans["gold"].attrs["end_char"] == [26, 26, 15, 19]
-
-
 def test_clear_concepts_takes_those_of_a_group():
     with pytest.warns(UserWarning, match="W530"):
         doc = make((0, 3, "A", [["C1"]]))

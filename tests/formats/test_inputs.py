@@ -191,14 +191,6 @@ def spans_of(*places: tuple[int, int]) -> list[GoldMention]:
     return [GoldMention(start, end, "X", "", [], 0) for start, end in places]
 
 
-def test_select_spans_keeps_the_longest():
-    counts: Counter[str] = Counter()
-    places = (5, 9), (0, 4), (3, 6), (0, 4), (9, 10), (4, 10), (6, 7), (10, 12)
-    found = select_spans(spans_of(*places), counts)
-    assert [span[:2] for span in found] == [(0, 4), (4, 10), (10, 12)]
-    assert counts == {"mentions": 7, "overlapping": 4}
-
-
 @given(
     st.text(st.sampled_from("ab (.)\n\u2028é"), min_size=1, max_size=20),
     st.lists(st.tuples(st.integers(0, 19), st.integers(1, 20)), max_size=4),

@@ -55,20 +55,6 @@ def test_formats_all_write_a_stream_without_holding_it(name):
     file.getvalue().decode("utf8")
 
 
-@pytest.mark.filterwarnings("ignore:.*W520")
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("spans_key", [None, "sc"])
-def test_formats_all_take_any_doc(name, spans_key, any_docs, tmp_path):
-    need_library(name)
-    path = tmp_path / "out"
-    docs = enumerate(any_docs)
-    write_linked(docs, path, format=name, spans_key=spans_key)
-    files = [file for file in (path, *path.rglob("*")) if file.is_file()]
-    assert files
-    if name not in BINARY:
-        assert all(isinstance(file.read_bytes().decode("utf8"), str) for file in files)
-
-
 @pytest.mark.parametrize(("name", "library"), [*LIBRARIES.items()])
 def test_formats_name_the_command_for_a_library_that_is_missing(
     name, library, monkeypatch
@@ -95,26 +81,6 @@ def test_formats_that_need_the_text_raise_an_error(name, tmp_path):
     with pytest.raises(SapbertError, match=f"E110.*{name}"):
         write_linked([], tmp_path / "out", format=name, include_text=False)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def any_docs() -> list[Doc]:
-    texts = [
-        "",
-        " ",
-        "\0",
-        "👩‍🔬 مرحبا e\u0301",
-        "a\u2028b\u0085c\rd\r\n",
-        "x" * 10_000,
-    ]
-    docs = []
-    for text in texts:
-        doc = NLP(text)
-        doc.spans["sc"] = [doc[:], doc[:1]]
-        if len(doc):
-            doc.ents = [Span(doc, 0, 1, label="L")]
-        docs.append(doc)
-    return docs
 
 
 @pytest.mark.parametrize(
@@ -164,7 +130,7 @@ def linked_docs(draw: st.DrawFn) -> Any:
             kb_id = draw(st.sampled_from(CUIS)) or "NIL"
             spans.append(Span(doc, start, end, label=label, kb_id=kb_id))
         doc.spans["sc"] = SpanGroup(doc, name="sc", spans=spans)
-        docs.append((f"d{number}", doc))
+        docs.append((f"{number}", doc))  # a note id, as OMOP has them
     return docs
 
 
@@ -192,15 +158,16 @@ def mentions_read(doc: Doc) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", WRITERS)
 @given(docs=linked_docs(), packed=st.booleans())
-def test_round_trip_keeps_offsets_labels_and_ids(name, docs, packed):
-    if library := READERS[name].library:
-        pytest.importorskip(library[0])
+def test_any_docs_are_written_and_read_again(name, docs, packed):
+    need_library(name)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / ("out.gz" if packed and name not in BINARY else "out")
         write_linked(docs, path, format=name, spans_key="sc")
+        if name not in READERS:
+            return
         found = list(read_docs(path, NLP, format=name))
     assert [key for key, _ in found] == [key for key, _ in docs]
     for (_, doc), (_, back) in zip(docs, found, strict=True):

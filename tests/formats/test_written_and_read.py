@@ -68,10 +68,13 @@ def test_annotated_output_is_read_as_it_was_written(name, written):
         ]
 
 
-@pytest.mark.parametrize("name", ["brat", "parquet"])  # a folder, and without texts
+# mentions without a line of their own, a folder, and without texts
+@pytest.mark.parametrize("name", ["jsonl", "brat", "parquet"])
 def test_annotated_output_is_read_by_every_command(name, written, sample_kb, tmp_path):
     path, expected = written[name], find_mentions(written["jsonl"])
-    invoke("evaluate", sample_kb, path, code=0)
+    predictions = tmp_path / "predictions.jsonl"
+    invoke("evaluate", sample_kb, path, "--predictions", predictions, code=0)
+    invoke("evaluate", sample_kb, path, "--compare", predictions, code=0)
     invoke("convert", path, "--output", tmp_path / "again.tsv", code=0)
     assert find_mentions(tmp_path / "again.tsv") == expected
     words = ["teach", sample_kb, path, "--output", tmp_path / "taught", "--force"]
@@ -84,16 +87,6 @@ def test_annotated_output_is_read_by_every_command(name, written, sample_kb, tmp
         assert [mention for mention, _ in find_mentions(output)] == [
             mention for mention, _ in expected
         ]
-
-
-@pytest.mark.parametrize("name", ["jsonl", "brat"])
-def test_mentions_without_a_line_of_their_own_are_compared(
-    name, written, sample_kb, tmp_path
-):
-    predictions = tmp_path / "predictions.jsonl"
-    words = ["evaluate", sample_kb, written[name]]
-    invoke(*words, "--predictions", predictions, code=0)
-    invoke(*words, "--compare", predictions, code=0)
 
 
 def choose(rows: list[list[str]]) -> Iterator[list[str]]:

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import chain, zip_longest
 
 import pytest
@@ -8,14 +7,8 @@ from hypothesis import strategies as st
 from spacy_sapbert.vocabularies import facts
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.facts import (
-    CODE,
-    DEFINITION,
-    KEEP,
     NAME,
-    PARENT,
     REPLACED_BY,
-    RETIRED,
-    TYPE,
     Fact,
     build_concepts,
     concept_facts,
@@ -29,39 +22,6 @@ def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
     concepts = list(build_concepts(found, report, gate))
     assert report.rows_kept == sum(len(concept.aliases) for concept in concepts)
     return concepts, report.to_json()["dropped"]
-
-
-def test_build_concepts_sorts_by_id_and_names_by_rank():
-    concepts, dropped = build(
-        Fact("B", NAME, "second", 1, "S", "ENG"),
-        Fact("A", NAME, "other"),
-        Fact("B", NAME, " first ", 0, "T"),
-        Fact("B", NAME, "second", 2, "T", "GER"),
-        Fact("B", CODE, "2", 5, "S"),
-        Fact("B", CODE, "9", 4, "S"),
-        Fact("B", PARENT, "A"),
-        Fact("B", PARENT, "B"),
-        Fact("B", DEFINITION, "What it is."),
-        Fact("C", PARENT, "A"),
-        Fact("A", NAME, "--"),
-    )
-    assert concepts == [
-        Concept("A", ["other"]),
-        Concept(
-            "B",
-            ["first", "second"],
-            codes={"S": ["9", "2"]},
-            parents=["A"],
-            definition="What it is.",
-            languages={"ENG": [1], "GER": [1]},
-            sources={"T": [0, 1], "S": [1]},
-        ),
-    ]
-    assert dropped == {
-        "concepts without a name": 1,
-        "names without a letter or digit": 1,
-        "repeated names": 1,
-    }
 
 
 CONCEPTS = make_concepts(
@@ -81,34 +41,6 @@ def test_concepts_are_built_of_their_facts_in_any_order_of_concepts(concepts, si
             built, dropped = build(*given_facts)
             assert built == sorted(concepts, key=lambda concept: concept.cui)
             assert dropped == {}
-
-
-def test_build_concepts_keeps_those_that_pass_the_gate():
-    found, dropped = build(
-        Fact("A", NAME, "a"),
-        Fact("A", KEEP),
-        Fact("A", TYPE, "T2", 2),
-        Fact("A", TYPE, "T1", 1),
-        Fact("A", TYPE, "T0", 1),
-        Fact("A", DEFINITION, "Second.", 2),
-        Fact("A", DEFINITION, "", 0),
-        Fact("A", DEFINITION, "First.", 1),
-        Fact("A", RETIRED, "A0", 0, "first"),
-        Fact("A", RETIRED, "A0", 1, "second"),
-        Fact("B", NAME, "b"),
-        Fact("b", REPLACED_BY, "B"),
-        Fact("a", REPLACED_BY, "A", 0, "table"),
-        Fact("C", KEEP),
-        gate="others",
-    )
-    concept = Concept("A", ["a"], ["T1", "T0"], definition="First.")
-    retired_by = {"A0": "first", "a": "table"}
-    assert found == [replace(concept, retired=["A0", "a"], retired_by=retired_by)]
-    assert dropped == {
-        "others": 1,
-        "concepts without a name": 1,
-        "retired ids that lead to no concept": 1,
-    }
 
 
 def test_build_concepts_follows_replaced_ids_to_one_concept():
