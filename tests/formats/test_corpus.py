@@ -75,6 +75,8 @@ def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
     assert re.match(r"\[E105].*are none", fail(pairs, language="en"))
     (tmp_path / "note.ann").touch()
     assert re.match(r"\[E001].*note\.txt", fail(tmp_path, "brat"))
+    (tmp_path / "other.txt").write_text("fever")
+    assert re.match(r"\[E117].*`mention` and `ids`", fail(tmp_path / "other.txt"))
     without = FOLDER / "written" / "jsonl-without-text.jsonl"
     assert "a text as `text`" in fail(without)
 

@@ -155,9 +155,10 @@ def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any
         counts |= {f"{which}: {key}": n for key, n in more.items()}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        docs = [doc for _, doc in read_docs(path, NLP, format=case.get("format"))]
+        named = [*read_docs(path, NLP, format=case.get("format"))]
     found["warnings"] = [str(w.message).replace(f"{FOLDER}/", "") for w in warned]
-    groups = [doc.spans["gold"] for doc in docs]
+    found["keys"] = [key for key, _ in named]
+    groups = [doc.spans["gold"] for _, doc in named]
     found["groups"] = [show_spans(group) for group in groups]
     attributes = [dict(sorted(group.attrs.items())) for group in groups]
     found["attributes"] = [json.dumps(a, ensure_ascii=False) for a in attributes]

@@ -7,22 +7,10 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import gold_docs
-from spacy_sapbert.formats.convert import convert_corpus
-from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.gold_docs import make_gold, make_gold_docs
 from tests.pipelines import NLP
-
-
-def test_write_table_replaces_tabs_and_line_ends(tmp_path):
-    span = GoldMention(-1, -1, "", "left\nand\tright\rknee", [["C1"]], 1)
-    convert_corpus([GoldDocument("a\tb", "", [span])], tmp_path / "gold.tsv")
-    (document,) = read_corpus(tmp_path / "gold.tsv")
-    assert document.id == "a b"
-    assert document.mentions[0].mention == "left and right knee"
-
 
 CANCER = "Breast and ovarian  cancer."
 
@@ -81,22 +69,3 @@ def test_gold_docs_may_be_longer_than_the_pipeline_takes():
     nlp.max_length = 5
     assert make((0, 6, "A", [["C1"]]), nlp=nlp).ents
     assert nlp.max_length == 5
-
-
-def test_gold_docs_are_read_from_a_folder_or_by_the_ending(tmp_path):
-    (tmp_path / "a.txt").write_text("fever")
-    (tmp_path / "a.ann").write_text("T1\tX 0 5\tfever\nN1\tReference T1 M:1\t\n")
-    ((key, doc),) = gold_docs.read_docs(tmp_path, NLP)
-    assert (key, describe(doc.ents)) == ("a", [(0, 5, "X", "M:1")])
-    ((key, doc),) = gold_docs.read_docs(tmp_path / "a.txt", NLP)
-    assert (key, describe(doc.ents)) == ("a", [(0, 5, "X", "M:1")])
-    (tmp_path / "b.txt").write_text("fever")
-    with pytest.raises(SapbertError, match="E117.*`mention` and `ids`"):
-        list(gold_docs.read_docs(tmp_path / "b.txt", NLP))
-    (tmp_path / "c.tsv").write_text("doc\tmention\tids\nd\tfever\tM:1\n")
-    ((key, doc),) = gold_docs.read_docs(tmp_path / "c.tsv", NLP)
-    assert (key, doc.text, describe(doc.ents)) == (
-        "d:2",
-        "fever",
-        [(0, 5, "ENTITY", "M:1")],
-    )

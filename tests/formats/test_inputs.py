@@ -132,31 +132,6 @@ def test_count_documents_unless_files_have_to_be_read(tmp_path):
         assert count_documents(list_inputs([*paths, path])) is None
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.parametrize("size", [3, 7, 1 << 18])
-def test_csv_texts_are_read_as_they_are(delimiter, size, tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.io.reading.BLOCK_BYTES", size)
-    header = delimiter.join(("id", "text", "other"))
-    row = f'7{delimiter}"a\r\n\r\r\nb ""c"" \u2028{delimiter}"{delimiter}'
-    path = tmp_path / "a.csv"
-    path.write_bytes(f"\ufeff{header}\r\n\r\n{row}\r\n8{delimiter}{delimiter}".encode())
-    first, second = read_documents(
-        list_inputs([path]), longest=100, columns=Columns(keep=("other",))
-    )
-    text = f'a\r\n\r\r\nb "c" \u2028{delimiter}'
-    assert first[:2] == ("7", text)
-    assert (first.place, first.fields) == ("a.csv:3", {"other": ""})
-    assert (second.id, second.text, second.place) == ("8", "", "a.csv:6")
-
-
-def test_csv_unbalanced_quote_is_an_error_with_its_line(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('text\nfever\n"' + f"{SENTINEL}\n" * 99_999)
-    with pytest.raises(SapbertError, match=r"E117.*:3: .*quotes") as caught:
-        list(read_documents(list_inputs([path], "csv"), longest=1_000))
-    assert SENTINEL not in str(caught.value)
-
-
 def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
@@ -291,29 +266,28 @@ def set_stdin(monkeypatch: pytest.MonkeyPatch, data: Any) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("size", [11, 1_000_000])
-def test_documents_too_long_a_text_is_an_error(tmp_path, size, packed):
-    path = tmp_path / ("note.txt.gz" if packed else "note.txt")
-    path.write_bytes(gzip.compress(b"x" * size) if packed else b"x" * size)
-    with pytest.raises(SapbertError, match=f"E506.*{path.name}:1: .*10 characters"):
-        read(path, longest=10)
-    path.write_bytes(gzip.compress(b"x" * 10) if packed else b"x" * 10)
-    assert len(read(path, longest=10)) == 1
-
-
-def test_documents_too_long_a_line_is_an_error(tmp_path):
-    path = tmp_path / "notes.jsonl"
-    path.write_text('{"text": "x"}\n{"text": "xxxxxxxxxxx"}\n')
-    with pytest.raises(SapbertError, match="notes.jsonl:2: .*10 characters"):
-        read(path, longest=10)
-    path = tmp_path / "a.pubtator"
-    path.write_text(f"1|t|aaaa\n1|a|aaaaa\n\n2|t|{'x' * 11}\n2|a|\n")
-    with pytest.raises(SapbertError, match="a.pubtator:4: .*10 characters"):
-        read(path, longest=10)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["", "packed"])
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.txt", "x%", 1),
+        ("a.jsonl", '{"text": "x"}\n{"text": "x%"}\n', 2),
+        ("a.pubtator", "1|t|aaaa\n1|a|aaaaa\n\n2|t|\n2|a|%", 5),
+    ],
+)
+def test_documents_too_long_a_text_is_an_error(tmp_path, name, text, line, pack):
+    path = tmp_path / (f"{name}.gz" if pack is gzip.compress else name)
+    for more in (10, 1_000_000):
+        path.write_bytes(pack(text.replace("%", "x" * more).encode()))
+        with pytest.raises(SapbertError, match=f"{path.name}:{line}: .*10 characters"):
+            read(path, longest=10)
+    path.write_bytes(pack(text.replace("%", "x" * 9).encode()))
+    assert len(read(path, longest=10)) == min(line, 2)
 
 
 def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch):
+    with pytest.raises(SapbertError, match="E423"):
+        read(Path("-"), Path("-"))  # it comes once
     set_stdin(monkeypatch, f'{{"text": "a"}}\n{SENTINEL}'.encode() + b"\xff")
     with pytest.raises(SapbertError, match="stdin:2: ") as caught:
         read(Path("-"))
@@ -323,11 +297,6 @@ def test_documents_bad_standard_input_is_an_error_with_the_line(monkeypatch):
 def test_documents_are_described_by_id_and_place_if_these_differ():
     described = [Document("n", "", place=p).describe() for p in ("", "n", "a:1")]
     assert described == ["'n'", "'n'", "'n' (a:1)"]
-
-
-def test_documents_the_standard_input_comes_once():
-    with pytest.raises(SapbertError, match="E423"):
-        read(Path("-"), Path("-"))
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))

@@ -49,22 +49,6 @@ def make_doc(text: str, *places: tuple[int, int, str, str]) -> Doc:
     return doc
 
 
-TEXTS = st.lists(st.text(st.characters(codec="utf8"), min_size=1), max_size=4)
-
-
-@given(TEXTS)
-def test_csv_every_text_is_one_cell(texts):
-    docs = []
-    for text in texts:
-        doc = NLP(text)
-        doc.spans["sc"] = [doc[:]]
-        docs.append((text, doc))
-    data = write("csv", docs, "sc").decode()
-    rows = list(csv.DictReader(io.StringIO(data, newline="")))
-    assert [row["id"] for row in rows] == [defuse(text) for text in texts]
-    assert [row["text"] for row in rows] == [defuse(d[:].text) for _, d in docs]
-
-
 @pytest.mark.parametrize(
     ("cell", "is_formula"),
     [

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.compare import (
@@ -13,42 +11,11 @@ from spacy_sapbert.vocabularies.compare import (
     compare_vocabularies,
     describe_difference,
 )
-from spacy_sapbert.vocabularies.concepts import PLACES, Concept, write_concepts
+from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.merge import unite_vocabularies
 from spacy_sapbert.vocabularies.registry import read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies.test_examples import FOLDER
-
-PLACE = st.dictionaries(
-    st.sampled_from("ST"), st.sets(st.sampled_from([0, 1]), min_size=1).map(sorted)
-)
-CONCEPTS = st.builds(
-    Concept,
-    cui=st.just("A"),
-    aliases=st.lists(st.sampled_from("xyz"), min_size=2, max_size=3, unique=True),
-    languages=PLACE,
-    sources=PLACE,
-)
-
-
-@given(st.lists(CONCEPTS, min_size=1, max_size=4))
-def test_unite_vocabularies_merges_languages_and_sources_of_any_names(concepts):
-    expected = {
-        (field, key, concept.aliases[place])
-        for concept in concepts
-        for field in PLACES
-        for key, places in getattr(concept, field).items()
-        for place in places
-    }
-    (united,) = unite_vocabularies([[concept] for concept in concepts])
-    found = [
-        (field, key, united.aliases[place])
-        for field in PLACES
-        for key, places in getattr(united, field).items()
-        for place in places
-    ]
-    assert len(found) == len(set(found))
-    assert set(found) == expected
 
 
 def test_unite_vocabularies_reads_its_inputs_in_step():

@@ -146,38 +146,16 @@ def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(tmp_path, ta
     assert report.dropped[f"rows of {table} that are not UTF-8"] == 1
 
 
-def test_read_rrf_sample_reads_every_concept():
-    concepts, report = read(SAMPLE, languages=())
-    assert len(concepts) == 248
-    assert report.rows["MRCONSO.RRF"] == 1398
-    assert report.dropped["suppressed rows"] == 45
-    assert all(concept.types for concept in concepts)
-    assert report.notes == []
-
-
 @pytest.mark.parametrize(("brands", "times"), [(False, 1), (True, 2)])
 def test_read_rrf_reads_its_rows_twice_only_for_brands(brands, times):
     passed: Counter[str] = Counter()
     report = Report(progress=lambda name, count: passed.update({name: count}))
-    list(read_vocabulary(SAMPLE, languages=(), report=report, trade_names=brands))
+    options: Any = {"languages": (), "report": report, "trade_names": brands}
+    concepts = list(read_vocabulary(SAMPLE, **options))
+    assert all(concept.types for concept in concepts)
+    assert (len(concepts), report.notes) == (248, [])
+    assert report.dropped["suppressed rows"] == 45
     assert passed["MRCONSO.RRF"] == 1398 * times
-
-
-def test_read_rrf_ignores_ranks_of_more_than_nine_digits(tmp_path):
-    atoms = [("9", "XX", "FIRST"), ("1", "PT", "SRC"), ("2", "SY", "SRC")]
-    rows = [
-        atom(HEART, f"heart {code}", CODE=code, TTY=kind, SAB=source)
-        for code, kind, source in atoms
-    ]
-    write_conso(tmp_path, *rows)
-    for digits, codes in ((9, ["1", "2"]), (10, ["2", "1"])):
-        ranks = (("9" * digits, "PT"), ("1", "SY"))
-        write_table(
-            tmp_path, "MRRANK", *(f"{rank}|SRC|{kind}|N|" for rank, kind in ranks)
-        )
-        # sources stay in the order of their rows
-        found = read(tmp_path)[0][0].codes
-        assert [*found.items()] == [("FIRST", ["9"]), ("SRC", codes)]
 
 
 def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path):
