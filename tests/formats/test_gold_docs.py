@@ -15,17 +15,10 @@ from tests.pipelines import NLP
 CANCER = "Breast and ovarian  cancer."
 
 
-def make(*spans: Any, text: str = CANCER, nlp: Any = NLP, **options: Any) -> Any:
-    gold = [
-        GoldMention(s, e, label, text[s:e], parts, 1) for s, e, label, parts in spans
-    ]
-    documents = [GoldDocument("d", text, gold)]
-    options = {
-        "path": Path("gold.txt"),
-        "spans_key": "gold",
-        "label": "ENTITY",
-        **options,
-    }
+def make(*spans: Any, nlp: Any = NLP) -> Any:
+    mentions = [GoldMention(s, e, label, "", parts, 1) for s, e, label, parts in spans]
+    documents = [GoldDocument("d", CANCER, mentions)]
+    options = {"path": Path("gold.txt"), "spans_key": "gold", "label": "ENTITY"}
     ((key, doc),) = make_gold_docs(documents, nlp, **options)
     assert key == "d"
     return doc

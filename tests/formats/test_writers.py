@@ -115,13 +115,6 @@ def test_bioc_characters_that_xml_has_not_are_replaced_and_counted(tmp_path):
     assert [mention[:4] for mention in document.mentions] == [(7, 12, "L", "fever")]
 
 
-def test_pubtator_line_ends_and_tabs_become_blanks_of_the_same_length():
-    text = "a\r\nb\tc\nd\u2028e"
-    doc = make_doc(text, (0, len(NLP(text)), "L", "C1"))
-    whole = write("pubtator", [(7, doc)], "sc").decode()
-    assert whole == "7|t|a \n7|a|b c d e\n7\t0\t10\ta  b c d e\tL\tC1\n\n"
-
-
 def test_pubtator_changes_are_counted_in_one_warning():
     doc = make_doc("x\n\ny", (0, 1, "a\tb", "A|B"), (1, 2, "L", "C1"))
     with pytest.warns(UserWarning, match="W520.* 1 ids of documents changed") as found:

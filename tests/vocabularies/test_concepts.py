@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from operator import eq
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from spacy_sapbert.vocabularies.concepts import (
     check_concept,
     clean_name,
     concept_to_json,
-    parse_concept,
     read_concepts,
     write_concepts,
 )
@@ -157,45 +156,13 @@ def test_describe_concepts_shows_ten_of_each():
         assert example_row(concept) == row
 
 
-def names_by(places: dict[str, list[int]], aliases: list[str]) -> dict[str, set[str]]:
-    return {key: {aliases[place] for place in places[key]} for key in places}
-
-
-@given(concept=CONCEPTS, data=st.data())
-def test_parse_concept_keeps_places_in_any_order_of_names(concept, data):
-    several = [*concept.aliases, *data.draw(st.lists(st.sampled_from(concept.aliases)))]
-    said = data.draw(st.permutations(several))
-    line = {"cui": concept.cui, "aliases": said}
-    line["name"] = data.draw(st.none() | st.sampled_from(said) | SAID)
-    for key in ("languages", "sources"):
-        line[key] = {
-            group: [place for place, alias in enumerate(said) if alias in names]
-            for group, names in names_by(getattr(concept, key), concept.aliases).items()
-        }
-    found = parse_concept(json.dumps(line), Path("x"), 1)
-    assert found.name == (line["name"] or said[0])
-    for key in ("languages", "sources"):
-        places = getattr(found, key)
-        assert all(each == sorted(set(each)) for each in places.values())
-        expected = names_by(getattr(concept, key), concept.aliases)
-        assert names_by(places, found.aliases) == expected
-
-
-@given(concept=CONCEPTS, data=st.data())
-def test_change_names_keeps_languages_and_sources(concept, data):
-    count = len(concept.aliases)
-    names = data.draw(
-        st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=count, max_size=count)
-    )
-    changed = replace(concept)
-    change_names(changed, names)
-    assert changed.aliases == list(dict.fromkeys(filter(None, names)))
-    for key in ("languages", "sources"):
-        before = names_by(getattr(concept, key), names)
-        kept = {key: named - {""} for key, named in before.items() if named != {""}}
-        places = getattr(changed, key)
-        assert names_by(places, changed.aliases) == kept
-        assert all(each == sorted(set(each)) for each in places.values())
+def test_change_names_keeps_languages_and_sources():
+    concept = Concept("X:1", [*"abcd"], sources={"S": [1], "T": [1, 3]})
+    concept.languages = {"ENG": [0, 1], "GER": [2], "SPA": [3]}
+    change_names(concept, ["x", "", "x", "y"])
+    changed = Concept("X:1", ["x", "y"], sources={"T": [1]})
+    changed.languages = {"ENG": [0], "GER": [0], "SPA": [1]}
+    assert concept == changed
 
 
 PLACES = ["0", "[]", "[1]", "[-1]", "[0, 0]", "[true]"]
@@ -218,7 +185,10 @@ BAD_PLACES = ["[0]", "null", *(f'{{"ENG": {places}}}' for places in PLACES)]
         ('{"cui": "C1", "name": "Fever", "codes": {"MSH": "D1"}}', "by source"),
         ('{"cui": "C1", "name": "Fever", "tui": "T184"}', "no fields but"),
         *(
-            (f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}', f"`{key}`")
+            (
+                f'{{"cui": "C1", "name": "Fever", "{key}": {value}}}',
+                f"ascending places in `aliases`, from 0, as `{key}`",
+            )
             for key in ("languages", "sources")
             for value in BAD_PLACES
         ),

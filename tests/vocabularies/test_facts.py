@@ -17,9 +17,9 @@ from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies.test_concepts import make_concepts
 
 
-def build(*found: Fact, gate: str = "") -> tuple[list[Concept], dict[str, int]]:
+def build(*found: Fact) -> tuple[list[Concept], dict[str, int]]:
     report = Report()
-    concepts = list(build_concepts(found, report, gate))
+    concepts = list(build_concepts(found, report))
     assert report.rows_kept == sum(len(concept.aliases) for concept in concepts)
     return concepts, report.to_json()["dropped"]
 
