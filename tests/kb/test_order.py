@@ -36,7 +36,6 @@ from spacy_sapbert.kb.order.names import (
     choose_names,
     choose_threshold,
     has_enough,
-    is_alike,
     language_of,
     make_batch,
     make_examples,
@@ -51,32 +50,20 @@ from spacy_sapbert.kb.order.noise import (
     mistype,
     type_wrong,
 )
-from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
     EXCLUDED,
     MISSPELLED,
-    NARROWED,
-    OF_NAMES,
     REAL,
-    Features,
-    FoundName,
-    Pool,
     Provenance,
-    Shared,
-    compute_features,
-    list_near,
-    pool_concepts,
 )
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.probability import TopScores
 from spacy_sapbert.linking.ranker import (
-    MOST_MARGIN,
     MOST_WEIGHT,
     OF_FIRST,
     Ranker,
     Weights,
 )
-from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.thousand_names import make_concepts
 
@@ -250,12 +237,6 @@ def test_threshold_is_the_best_for_links_and_for_each_kind_without_a_concept():
     assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.05
 
 
-def test_names_are_alike_if_they_share_half_of_their_words():
-    assert is_alike("Borlun fever", "Borlun")
-    assert is_alike("Borlun fever of adults", "fever of adults")
-    assert not is_alike("Borlun fever", "Marsh fever")
-
-
 def test_a_disturbed_name_that_is_another_name_is_no_example(kb):
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
@@ -314,111 +295,6 @@ def test_noise_by_hand():
     assert dropped == {"a b", "a c", "b c"}
 
 
-def entry(row: int, cui: str, alias: str) -> Entry:
-    return Entry(row, cui, alias, alias, True)
-
-
-def compute(
-    mention: str,
-    pool: Pool,
-    *,
-    covered: Any = None,
-    excluded: Any = None,
-    real: Any = (),
-) -> Features:
-    """The features of a pool; none of the words of the mention are real but `real`."""
-    words = list_words(mention, "english")
-    shape = (len(pool.near), len(words))
-    shared = Shared(
-        words=words,
-        weights=np.full(len(words), 2.0),
-        real=np.array([word in real for word in words]),
-        covered=np.zeros(shape, bool) if covered is None else np.array(covered),
-        excluded=np.array(excluded or [False] * shape[0]),
-        narrowed=np.zeros(shape[0], dtype=bool),
-        name_weights={"heart": 1.0, "attack": 3.0},
-        most=4.0,
-    )
-    pairs = list_near(mention, pool, lambda _: "english")
-    return compute_features(pool, pairs, shared)
-
-
-def test_features_of_three_concepts_by_hand():
-    found = [
-        FoundName(0.8, 0.5, entry(0, "A", "heart attack")),
-        FoundName(0.6, 0.2, entry(1, "A", "cardiac infarct")),
-        FoundName(0.7, 0.9, entry(2, "B", "hart attack")),
-        FoundName(0.5, 0.0, entry(3, "C", "stroke")),
-    ]
-    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
-    assert pool.cuis == ["A", "B", "C"]
-    features = compute("hart atack", pool, covered=[[0, 0], [1, 0], [0, 0]])
-    assert features.keys() == {
-        *OF_NAMES,
-        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED, NARROWED),
-    }
-    assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
-    assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
-    assert features["ngrams"].tolist() == [0.5, 0.9, 0.0]
-    assert features["ngrams_rank"].tolist() == [1, 0, 30]
-    # one letter of eleven; two of twelve; nearly all of ten
-    assert features["characters"][:2] == pytest.approx([10 / 12, 10 / 11])
-    assert features["edits"].tolist() == [2, 1, 5]
-    assert features["edits_gap"].tolist() == [1, 0, 4]
-    assert features["slip"].tolist() == [1, 1, 0]
-    assert features[MISSPELLED].tolist() == [1, 1, 0]
-    assert features[REAL].tolist() == features[EXCLUDED].tolist() == [0, 0, 0]
-    assert features["same_first_word"].tolist() == [0, 1, 0]
-    weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
-    shares = [weights[0] + weights[1], weights[2], weights[3]]
-    assert features["vocabulary_share"] == pytest.approx(shares / weights.sum())
-    # One of four letters is wrong in "hart", and one of five in "atack".
-    hart, atack = 3 / 4, 4 / 5
-    assert features["covered"] == pytest.approx(
-        [(hart + atack) / 2, (1 + atack) / 2, 0]
-    )
-    assert features["head_covered"] == pytest.approx([atack, atack, 0])
-    # Of "heart attack" (rarity 1 and 3), and of "hart attack" (4, as in no name, and 3)
-    assert features["name_covered"][:2] == pytest.approx(
-        [(hart + 3 * atack) / 4, (4 + 3 * atack) / 7]
-    )
-    assert features["unnamed"].tolist() == [0, 0, 0]
-
-
-def test_features_of_words_that_no_name_has_by_hand():
-    found = [
-        FoundName(0.8, 0.5, entry(0, "A", "attack")),
-        FoundName(0.7, 0.5, entry(1, "B", "type 2 attack")),
-    ]
-    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
-    words = ["heart", "attack", "type", "1"]
-    covered = [[0, 1, 0, 0], [0, 1, 1, 0]]
-    features = compute("heart attack type 1", pool, covered=covered, real=words)
-    assert features[REAL].tolist() == [1, 1]
-    assert features[MISSPELLED].tolist() == [0, 0]
-    assert features["covered"] == pytest.approx([1 / 4, 2 / 4])
-    assert features["unnamed"] == pytest.approx([2 / 4, 2 / 4])  # weight / most
-    excluded = compute("heart attack", pool, excluded=[True, False])[EXCLUDED]
-    assert excluded.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("mention", "name", "expected"),
-    [
-        ("the old hypertensoin", "portal hypertension", 1),  # a word of it
-        ("CHD", "CHDM", 0),  # too short to say
-        ("MCPH2", "MCHP2", 1),
-    ],
-)
-def test_features_tell_misspelled_words_from_new_ones(mention, name, expected):
-    found = [FoundName(0.7, 0.5, entry(0, "A", name))]
-    pool = pool_concepts(found, lambda _: OF_VOCABULARY)
-    assert compute(mention, pool)[MISSPELLED].tolist() == [expected]
-    # A mention of real words is not misspelled.
-    real = list_words(mention, "english")
-    assert compute(mention, pool, real=real)[MISSPELLED].tolist() == [0]
-
-
 def test_ranker_scores_by_hand():
     weights = Weights(
         mean={"ngrams": 0.5},
@@ -444,30 +320,6 @@ def test_ranker_scores_by_hand():
     assert ranker.scores(features) == pytest.approx([8.0, 15.0])
     with pytest.raises(ValueError, match="features"):
         Weights(mean={"x": 0.0}, scale={"x": 1.0}, weight={"x": 1.0})
-
-
-def test_an_excluded_candidate_comes_last_and_is_never_right():
-    ranker = Ranker(
-        known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
-        chance={"margin": 1.0},
-    )
-    features = {
-        "cosine": np.array([0.9, 0.8, 0.7]),
-        MISSPELLED: np.zeros(3),
-        REAL: np.ones(3),
-        EXCLUDED: np.array([1.0, 0.0, 0.0]),
-        **{name: np.zeros(3) for name in OF_FIRST if name != "cosine"},
-    }
-    scores = ranker.scores(features)
-    assert scores.tolist() == [-91.0, 8.0, 7.0]
-    # A margin of 1 to the third candidate; the excluded one does not count.
-    expected = 1 / (1 + np.exp(-1))
-    assert ranker.probability(features, scores) == pytest.approx(expected, abs=1e-6)
-    alone = {name: values[1:2] for name, values in features.items()}
-    expected = 1 / (1 + np.exp(-MOST_MARGIN))
-    assert ranker.probability(alone, ranker.scores(alone)) == pytest.approx(expected)
-    features[EXCLUDED] = np.ones(3)
-    assert ranker.probability(features, ranker.scores(features)) == 0
 
 
 def test_fit_weights_equals_scikit_learn():
