@@ -6,7 +6,6 @@ import pickle
 import random
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.edits.change import (
-    TaughtDocument,
     discard_edits,
     discard_teaching,
 )
@@ -37,27 +35,13 @@ from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import (
     AnnotationCounts,
-    Meaning,
-    describe_sources,
-    find_contradictions,
     resolve_documents,
 )
 from spacy_sapbert.kb.teaching.examples import (
-    FoldCounts,
-    TaughtExample,
-    assign_folds,
     first_answer,
-    list_queries,
     make_examples,
 )
 from spacy_sapbert.kb.teaching.teach import (
-    Accuracy,
-    LostMention,
-    TeachingReport,
-    best_threshold,
-    evaluate,
-    is_better,
-    leave_out_right,
     teach_documents,
 )
 from spacy_sapbert.linking.candidates import Entry
@@ -505,107 +489,6 @@ def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tm
     assert 0 < covered["pain of the brow"] < 0.6
 
 
-def make_taught(source: str, number: int, *mentions: tuple[str, str]) -> TaughtDocument:
-    """A document of one of several notes."""
-    digest, note = (f"{value:032x}" for value in (len(source) + number, number))
-    return TaughtDocument(digest=digest, note=note, source=source, mentions=[*mentions])
-
-
-TAUGHT = [
-    make_taught("a", 1, ("Fever", "C1"), ("cold", "C1"), ("cold", "C2")),
-    make_taught("b", 2, ("fever", "C2"), ("cold", "C1"), ("cold", "C1")),
-    make_taught("b", 2, ("FEVER", "C2"), ("cold", "C2"), ("cold", "C1"), ("flu", "")),
-    make_taught("c", 3, ("flu", "C3"), ("cold", "C2")),
-    *(make_taught("d", number) for number in range(4, 8)),
-    make_taught("d", 8, ("Colds", "C1")),
-]
-
-
-def test_contradictions_and_sources_by_hand():
-    cold = [Meaning("C1", "cold", 4, 2), Meaning("C2", "cold", 3, 3)]
-    fever = [Meaning("C2", "fever", 2, 1), Meaning("C1", "Fever", 1, 1)]
-    flu = [Meaning("", "flu", 1, 1), Meaning("C3", "flu", 1, 1)]
-    expected = {"cold": cold, "fever": fever, "flu": flu}
-    found = find_contradictions(TAUGHT)
-    assert [(each.mention, each.concepts) for each in found] == [*expected.items()]
-    sources = [(f.source, f.documents, f.mentions) for f in describe_sources(TAUGHT)]
-    assert sources == [("a", 1, 3), ("b", 2, 7), ("c", 1, 2), ("d", 5, 1)]
-
-
-def test_folds_have_all_documents_of_a_note():
-    folds = assign_folds(TAUGHT)
-    assert folds == [0, 1, 1, 2, 3, 4, 0, 1, 2]
-    counts = FoldCounts(TAUGHT, folds)
-    assert counts.counts("cold", 0) == {"C1": 3, "C2": 2}
-    assert counts.counts("cold", 1) == {"C1": 1, "C2": 2}
-    assert counts.counts("other", 1) == {}
-    assert counts.concept_counts(["C1", "C2", "C9"], 1) == {"C1": 3, "C2": 2}
-    # What two annotators of the second note agree on counts once.
-    queries = {
-        ("Fever", 0): {"C1": 1},
-        ("cold", 0): {"C1": 1, "C2": 1},
-        ("fever", 1): {"C2": 1},
-        ("cold", 1): {"C1": 2, "C2": 1},
-        ("FEVER", 1): {"C2": 1},
-        ("flu", 1): {"": 1},
-        ("flu", 2): {"C3": 1},
-        ("cold", 2): {"C2": 1},
-        ("Colds", 2): {"C1": 1},
-    }
-    assert list_queries(TAUGHT, folds, 99) == queries
-    first = {key: queries[key] for key in [*queries][:3]}
-    turned = TAUGHT[3:] + TAUGHT[:3], folds[3:] + folds[:3]
-    assert list_queries(*turned, 4) == first
-
-
-@pytest.mark.parametrize(
-    ("chances", "right", "linkable", "threshold"),
-    [
-        ([0.9, 0.9, 0.8, 0.7, 0.6, 0.5], [1, 0, 1, 1, 0, 0], 4, 0.7),
-        ([0.5, 0.7, 0.9, 0.8], [0, 1, 1, 1], 4, 0.7),
-        ([0.9, 0.8, 0.7], [1, 0, 1], 1, 0.7),  # as good as 0.9
-        (
-            [0.9, *[0.7] * 4],
-            [1, 1, 0, 0, 0],
-            2,
-            0.9,
-        ),  # answers of 0.7 are linked together
-        ([0.12345678], [0], 2, 0.123457),
-    ],
-)
-def test_threshold_with_the_highest_f1_by_hand(chances, right, linkable, threshold):
-    given = np.array(chances), np.array(right, dtype=bool)
-    assert best_threshold(*given, linkable) == threshold
-
-
-def test_report_of_few_mentions_by_hand():
-    def make(text: str, first: str | None, **known: bool) -> TaughtExample:
-        rest = {"plain": False, "named": False, "seen": False, "nil": False, **known}
-        right = None if rest["nil"] else 1
-        return TaughtExample(right, {}, text, 0, ["A", "B"], first, **rest)
-
-    examples = [
-        make("x", "B", plain=True, named=True, seen=True),
-        *[make("y", "A", plain=True), make("z", None, plain=True)],
-        *[make("y", "A", plain=True)] * 2,
-        make("v", "B", named=True, seen=True),
-        make("w", "A", nil=True),
-    ]
-    ranker, report = evaluate(examples, Ranker(), AnnotationCounts(), [])
-    assert ranker is None
-    assert report == TeachingReport(
-        *(AnnotationCounts(), [], 7),
-        changed=False,
-        before=Accuracy(0.8333, 0.5, 1.0),
-        names=Accuracy(0.3333, 1.0, 0.0),
-        lost=[LostMention("y", "B", "A", 3), LostMention("z", "B", "", 1)],
-    )
-    assert is_better(report) is False
-    assert is_better(replace(report, names=Accuracy(0.8334, None, None))) is True
-    after = Accuracy(0.8333, None, None)
-    assert is_better(replace(report, names=report.after or after, after=after)) is False
-
-
 def test_first_answer_by_hand():
     entries = [Entry(0, "B", "b", "b", 1), Entry(1, "A", "a", "x", 0)]
     entries.append(Entry(2, "C", "c", "c", 1))
@@ -642,24 +525,6 @@ def test_nearly_all_ids_must_be_known():
         else:
             with pytest.raises(SapbertError, match="E362.*20 ids, for example 'C2'"):
                 resolve_documents([document], find, [], add=False)
-
-
-def test_leave_out_right_leaves_a_mention_without_its_concept():
-    features = {"cosine": np.array([0.9, 0.8, 0.7])}
-    example = TaughtExample(
-        *(1, features, "x", 0, ["A", "B", "C"], "A"),
-        plain=False,
-        named=False,
-        seen=False,
-        nil=False,
-    )
-    left, scores = leave_out_right(example, np.array([3.0, 2.0, 1.0]))
-    assert (left.right, left.features["cosine"].tolist()) == (None, [0.9, 0.7])
-    assert scores.tolist() == [3.0, 1.0]
-    assert leave_out_right(left, scores) is None
-    example = replace(example, right=0, features={})
-    assert leave_out_right(example, np.ones(1)) is None
-    assert leave_out_right(example, np.ones(2)) is not None
 
 
 @pytest.mark.parametrize(
