@@ -5,13 +5,16 @@ abbreviations, accents, compounds, words that two languages share, and families 
 one concept is missing (`LACKING`).
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.linking.text import roman
 from spacy_sapbert.vocabularies.concepts import Concept
 
 LANGUAGES = ("ENG", "SPA", "GER", "FRE")
+ODD = ["dolor", "Herz", "ward round", "xyzzy", "(ear pains).", "CLI", "ALI", "?", ""]
 
 
 class Term(NamedTuple):
@@ -236,3 +239,16 @@ def make_concepts(languages: Sequence[str] = LANGUAGES) -> list[Concept]:
     for add in (add_conditions, add_families, add_others):
         add(drafts)
     return [*drafts.concepts.values()]
+
+
+def list_mentions(seed: int, noisy: int, parts: int, exact: int) -> list[str]:
+    """Return so many disturbed names, parts of names and names, and some others."""
+    chance = random.Random(seed)
+    names = [concept.aliases[0] for concept in make_concepts(["ENG"])]
+    disturbed = [text for _, text in disturb_names(chance.sample(names, noisy), chance)]
+    some = [name.split()[0] for name in chance.sample(names, parts)]
+    return [
+        *dict.fromkeys(
+            [*chance.sample(names, exact), *disturbed, *some, *LACKING, *ODD]
+        )
+    ]

@@ -19,7 +19,6 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts
 from spacy_sapbert.evaluation.explain import explain_mention
 from spacy_sapbert.evaluation.regression import MentionContext
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.kb.order.noise import disturb_names
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS
@@ -27,7 +26,7 @@ from spacy_sapbert.mapping.lookup import Query, map_queries
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.golden import check_golden
-from tests.thousand_names import LACKING, make_concepts
+from tests.thousand_names import LACKING, list_mentions, make_concepts
 
 FILE = Path(__file__).parent / "answers.jsonl"
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -38,16 +37,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sources": {"filter": {"sources": ["GLOBE"]}, "source_rank": ["GLOBE", "ATLAS"]},
     "ties": {"ambiguous": "nil", "tie_evidence": ["source"], "source_rank": ["GLOBE"]},
 }
-ODD = ["dolor", "Herz", "ward round", "xyzzy", "(ear pains).", "CLI", "ALI", "?", ""]
-
-
-def list_mentions() -> list[str]:
-    """Names, disturbed ones, parts of names, names of nothing, and odd ones."""
-    chance = random.Random(3)
-    names = [concept.aliases[0] for concept in make_concepts(["ENG"])]
-    noisy = [text for _, text in disturb_names(chance.sample(names, 30), chance)]
-    parts = [name.split()[0] for name in chance.sample(names, 8)]
-    return [*dict.fromkeys([*chance.sample(names, 8), *noisy, *parts, *LACKING, *ODD])]
 
 
 def list_pairs(mentions: list[str]) -> Iterator[tuple[str, str]]:
@@ -85,7 +74,7 @@ def list_links(kb: KnowledgeBase, texts: list[str], **options: Any) -> list[Any]
 
 def ask(kb: KnowledgeBase, later: KnowledgeBase, taught: Path) -> Iterator[Any]:
     """Yield what is asked with the answers."""
-    mentions = list_mentions()
+    mentions = list_mentions(3, 30, 8, 8)
     for name, options in OPTIONS.items():
         yield name, list_links(kb, mentions, **options)
     pairs = [*list_pairs(mentions)]
