@@ -1,11 +1,9 @@
 """Whether an id is the right one for a text: ids, names, vetoes, labels, contexts."""
 
-import math
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pytest
 import srsly
 
@@ -15,13 +13,9 @@ from spacy_sapbert.kb.naming import Named
 from spacy_sapbert.kb.store import NameOfKey
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.kb.verification.chances import (
-    TABLE,
     Chances,
-    compare_cosines,
-    compute_chances,
     is_short,
     is_spelled,
-    list_values,
 )
 from spacy_sapbert.kb.verification.ids import (
     FoundId,
@@ -159,37 +153,6 @@ def test_chances_of_names_and_of_annotated_mentions_by_hand():
         assert add_counts(Chances(0.5, 0.2), counts, Claim(text, cui)) == expected
 
 
-def test_what_the_models_weigh_by_hand():
-    unrelated = np.array([0.4, 0.6])
-    similarity = compare_cosines(np.array([0.9, 0.7]), unrelated)
-    assert similarity == (4.0, 3.0, pytest.approx(0.1), 2)
-    assert compare_cosines(np.array([0.9]), np.full(2, 0.5))[:3] == (20, 20, 0.02)
-    features = {
-        "cosine": np.array([0.95, 0.9, 0.9, 0.1]),
-        "covered": np.array([0.25, 0.75, 0.5, 0.0]),
-        "characters": np.array([0.5, 0.25, 0.0, 0.0]),
-        "name_covered": np.array([0.5, 0.5, 0.5, 0.0]),
-        "head_covered": np.array([0.0, 1.0, 0.0, 0.0]),
-        "unnamed": np.array([0.0, 0.125, 0.0, 0.0]),
-    }
-    names = ["Churg fever", "weak heart"]
-    values = list_values("CHF", 1, features, similarity, names)
-    own = {"covered": 0.75, "characters": 0.25, "name_covered": 0.5}
-    own |= {"head_covered": 1.0, "unnamed": 0.125, "nearest": 4.0, "mean": 3.0}
-    above = {"covered": 0.25, "characters": 0.0, "name_covered": 0.0, "cosine": 0.0}
-    below = {"covered": 0.0, "characters": -0.25, "name_covered": 0.0, "cosine": -0.5}
-    assert values == pytest.approx(
-        {
-            **own,
-            **{f"{name}_above": value for name, value in above.items()},
-            **{f"{name}_below": value for name, value in below.items()},
-            **{"names": math.log(2), "rank": math.log(2), "first": 0, "among_first": 1},
-            **{"short": 1, "initials": 1, "spelled": 0},
-            **{"short_nearest": 4, "short_below": -0.5},
-        }
-    )
-
-
 @pytest.mark.parametrize("end", ["", " today"])
 def test_what_excludes_a_concept_is_never_right(many, end):
     claims = [
@@ -220,15 +183,6 @@ def test_what_excludes_a_concept_is_never_right(many, end):
 def test_an_abbreviation_is_spelled_by_the_words_of_a_name(text, name, spelled):
     assert is_spelled(text, name) is spelled
     assert [*filter(is_short, ("mRNA", "SAIDS", "fever"))] == ["mRNA", "SAIDS"]
-
-
-def test_chances_are_those_of_the_model_for_named_texts():
-    names = TABLE["right"]["weights"].keys() | TABLE["right_named"]["weights"].keys()
-    values = dict.fromkeys({*names, *TABLE["related"]["weights"]}, 0.0)
-    for named, model in ((True, "right_named"), (False, "right")):
-        expected = 1 / (1 + math.exp(-TABLE[model]["intercept"]))
-        right = compute_chances(values, named=named).right
-        assert right == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_verdict_does_not_depend_on_the_batch(many):
