@@ -17,7 +17,6 @@ from spacy_sapbert.kb.ngrams import (
     NgramIndex,
     Postings,
     build_ngrams,
-    find_highest,
     iter_names,
     load_ngrams,
     write_ngrams,
@@ -42,8 +41,6 @@ NAMES = [
 ]
 TEXTS = st.text(st.sampled_from("abcdé 1-頭"), max_size=12)
 
-Make = Callable[..., NgramIndex]
-
 
 def list_paths(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.npy" for name in FILES}
@@ -61,14 +58,6 @@ def write(
     return lambda english: NgramIndex(load(folder, len(names), english=english))
 
 
-@pytest.fixture
-def make_index(tmp_path) -> Make:
-    def make(names: list[str]) -> NgramIndex:
-        return write(names, tmp_path / "ngrams")(english=False)
-
-    return make
-
-
 def all_cosines(index: NgramIndex, text: str, rows: int) -> np.ndarray:
     return index.unite([text], [np.arange(rows)], 1)[0][1]
 
@@ -80,24 +69,6 @@ def search(
     rows, cosines = index.unite([text], [np.zeros(0, dtype=int)], k, **options)[0]
     order = np.lexsort((rows, -cosines))
     return rows[order].tolist(), cosines[order].tolist()
-
-
-def test_search_equals_scikit_learn(make_index):
-    text = pytest.importorskip("sklearn.feature_extraction.text")
-    vectorizer = text.TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(3, 3), strip_accents="unicode"
-    )
-    matrix = vectorizer.fit_transform(NAMES)
-    mentions = ["hart atack", "sjogren", "brca", "banana", "infarct", "zzz", "", "痛"]
-    expected = (vectorizer.transform(mentions) @ matrix.T).toarray()
-    index = make_index(NAMES)
-    for number, mention in enumerate(mentions):
-        found = all_cosines(index, mention, len(NAMES))
-        assert found == pytest.approx(expected[number], abs=1e-6)
-        order = np.lexsort((np.arange(len(NAMES)), -found))
-        order = order[found[order] > 0]
-        best = order.tolist(), found[order].tolist()
-        assert search(index, mention, len(NAMES)) == best
 
 
 def count_grams(name: str) -> Counter[str]:
@@ -144,22 +115,6 @@ def test_3_grams_of_an_overlay_weigh_as_if_they_had_been_built(tmp_path):
         assert all_cosines(index, "heart burns", 9) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("cosines", "k", "expected"),
-    [
-        ([0.5, 0.9, 0.5, 0.5, 0], 1, [1]),
-        ([0.5, 0.9, 0.5, 0.5, 0], 2, [1, 0]),
-        ([0.5, 0.9, 0.5, 0.5, 0], 3, [1, 0, 2]),
-        ([0.5, 0.9, 0.5, 0.5, 0], 9, [1, 0, 2, 3]),
-        ([0, 0.1, 0.2, 0.9, 0.3], 2, [3, 4]),
-        ([0, 0, 0], 2, []),
-        ([], 2, []),
-    ],
-)
-def test_find_highest_by_hand(cosines, k, expected):
-    assert find_highest(np.array(cosines), k).tolist() == expected
-
-
 def test_the_names_of_rows_that_are_indexed(make_kb, tmp_path, monkeypatch):
     """Of names on one row, the first by concept; English if one of them may be."""
     concepts = [
@@ -167,20 +122,28 @@ def test_the_names_of_rows_that_are_indexed(make_kb, tmp_path, monkeypatch):
         Concept("C1", ["mi", "fiebre", "pain"], languages={"SPA": [0, 1]}),
     ]
     store = load_kb(make_kb(tmp_path, concepts)).store
-    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 2)
     named = [("mi", True), ("fever", True), ("fiebre", False), ("pain", True)]
+    write_ngrams(named[1:], tmp_path / "written")
+    sizes: list[int] = []  # of blocks, for each of which it needs memory
+    extract = ngrams.extract_ngrams
+
+    def count(names: list[str]) -> object:
+        sizes.append(len(names))
+        return extract(names)
+
+    monkeypatch.setattr(ngrams, "extract_ngrams", count)
+    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 2)
     assert [*iter_names(store, range(4))] == named
     build_ngrams(store, range(1, 4), tmp_path / "built")
-    write_ngrams(named[1:], tmp_path / "written")
+    assert sizes == [2, 1]
     for path in (tmp_path / "written").iterdir():
         assert (tmp_path / "built" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_load_ngrams_damaged_file_is_an_error(make_index, tmp_path, name):
-    make_index(NAMES)
-    folder = tmp_path / "ngrams"
-    path = list_paths(folder)[name]
+def test_load_ngrams_damaged_file_is_an_error(tmp_path, name):
+    write(NAMES, tmp_path)
+    path = list_paths(tmp_path)[name]
     content, array = path.read_bytes(), np.load(path)
     for damage in (
         content[:-1],
@@ -193,10 +156,10 @@ def test_load_ngrams_damaged_file_is_an_error(make_index, tmp_path, name):
         else:
             np.save(path, damage, allow_pickle=True)
         with pytest.raises(SapbertError, match="E306"):
-            load(folder, len(NAMES))
-    make_index(NAMES)
+            load(tmp_path, len(NAMES))
+    write(NAMES, tmp_path)
     with pytest.raises(SapbertError, match=r"E306.*13 numbers and not 12"):
-        load(folder, len(NAMES) - 1)
+        load(tmp_path, len(NAMES) - 1)
 
 
 @given(
@@ -219,24 +182,6 @@ def test_search_equals_sorting_all_allowed_rows(
     for row, name in enumerate(names):
         if name and allowed[row] and fold_letters(name) == fold_letters(mention):
             assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
-
-
-def test_build_ngrams_does_not_depend_on_the_size_of_blocks(tmp_path, monkeypatch):
-    """It needs memory for one block."""
-    sizes: list[int] = []
-    extract = ngrams.extract_ngrams
-
-    def count(names: list[str]) -> object:
-        sizes.append(len(names))
-        return extract(names)
-
-    write(NAMES, tmp_path / "one", foreign=NAMES[-1:])
-    monkeypatch.setattr(ngrams, "extract_ngrams", count)
-    monkeypatch.setattr(ngrams, "NAMES_AT_ONCE", 4)
-    write(NAMES, tmp_path / "four", foreign=NAMES[-1:])
-    assert sizes == [4, 4, 4, 1]
-    for path in (tmp_path / "one").iterdir():
-        assert (tmp_path / "four" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["rows", "weights"])
