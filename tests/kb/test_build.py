@@ -1,9 +1,7 @@
 """A build is locked, and what it wrote is tried before it replaces anything."""
 
-import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.version import __version__
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import BuildOptions, build_kb
@@ -59,26 +56,6 @@ def test_build_kb_while_another_build_runs_is_an_error(
         assert (work / "vectors").read_bytes() == b"of the other build"
     build_small_kb(concepts_file, kb, tiny_encoder)
     assert load_kb(kb).link(["fever"])[0].cui == "C0000004"
-
-
-def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
-    concepts_file, tiny_encoder, tmp_path, new_process
-):
-    other = tmp_path / "other.jsonl"
-    write_concepts(other, [Concept("C9", ["Lymph node", "heart atack", "fever"])])
-    builders = [
-        new_process.start(
-            [sys.executable, "-c", BUILD, path, tmp_path / "kb", tiny_encoder],
-            stdout=new_process.PIPE,
-            text=True,
-        )
-        for path in (concepts_file, other)
-    ]
-    outputs = [builder.communicate(timeout=120)[0][:6] for builder in builders]
-    assert set(outputs) <= {"", "[E550]"}, outputs
-    assert "" in outputs
-    best = load_kb(tmp_path / "kb").link(["fever"])[0].candidates[0]
-    assert (best["cui"], best["score"]) in {("C0000004", 1.0), ("C9", 1.0)}
 
 
 def test_build_kb_in_two_processes_gives_equal_bytes(
@@ -133,30 +110,6 @@ def test_options_of_a_build_are_checked_before_it_begins():
     for wrong in ({"threshold": 1.01}, {"threshold": -1.01}, {"order": "x"}):
         with pytest.raises(SapbertError, match="E331"):
             BuildOptions(**wrong)
-
-
-def test_meta_json_of_a_build(sample_kb):
-    manifest = read_version(sample_kb).manifest
-    data = manifest.model_dump(exclude_none=True, exclude={"files", "digest"})
-    lines = "".join(
-        f"{name.removeprefix('encoder/')} {file.sha256}\n"
-        for name, file in sorted(manifest.files.items())
-        if name.startswith("encoder/")
-    )
-    hnsw = {"M": 16, "ef_construction": 200, "ef": 100, "seed": 100}
-    assert data == {
-        **{"format": 12, "package_version": __version__, "ngrams": False},
-        "encoder": {
-            "base": "encoder",
-            "fingerprint": hashlib.sha256(lines.encode()).hexdigest()[:16],
-            **{"width": 32, "engine": "torch", "precision": "float32"},
-            **{"pooling": "mean", "max_length": 25, "lowercase": True},
-        },
-        "index": {"backend": "hnsw", "settings": hnsw},
-        "counts": {"concepts": 8, "aliases": 24, "rows": 21, "unreadable": 1},
-        **{"sources": [], "vocabularies": []},
-        "recall": {"queries": 21, "at_1": 1.0, "at_10": 1.0},
-    }
 
 
 def write_variants(path: Path, many: int) -> Path:
