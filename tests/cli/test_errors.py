@@ -61,6 +61,8 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         (f"{BUILD} --threshold 2", "threshold"),
         pytest.param(f"{BUILD} --gpu-id 0", "E357", marks=NO_GPU),
         ("kb info none", "E310"),
+        ("kb set none ef=50", "E310"),
+        ("kb export-onnx none", "E310"),
         ("kb search KB fever --types T999", "E332"),
         ("kb related KB C0000004 gone", "E336"),
         ("kb dump KB -o out.xml", "E110"),

@@ -287,10 +287,3 @@ def test_regress_writes_a_line_for_each_case(cases, sample_kb, tmp_path, monkeyp
     # 1 means that cases failed, which a defect of a component does not show.
     monkeypatch.setattr("spacy_sapbert.evaluation.regression.run_cases", fail)
     run_regress(sample_kb, cases, code=2)
-
-
-@pytest.mark.parametrize(
-    "words", [("set", "nowhere", "ef=50"), ("export-onnx", "nowhere")]
-)
-def test_kb_that_is_not_there_is_said_to_be_missing(words):
-    assert "E310" in run_kb(*words, code=1).output

@@ -254,15 +254,6 @@ def test_link_on_error_skip_leaves_out_documents_of_failing_components(
     assert "3 documents, 3 entities" in again.stderr
 
 
-def test_link_empty_files_say_so(sample_kb, tmp_path):
-    for name in ("b.csv", "d.spacy"):
-        (tmp_path / name).touch()
-    with pytest.warns(UserWarning, match=r"W537.*the file is empty: .*b\.csv"):
-        link(sample_kb, tmp_path / "b.csv")
-    result = link(sample_kb, tmp_path / "d.spacy", code=1)
-    assert "the file is empty" in result.stderr
-
-
 def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
     sample_kb, tmp_path
 ):
