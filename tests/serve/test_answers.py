@@ -23,7 +23,8 @@ from .test_fhir import CONCEPTS
 
 FILE = Path(__file__).parent / "answers.jsonl"
 MORE = [Concept("C6", ["Mitral insufficiency", "MI"], types=["T047"])]
-MORE += [Concept("C7", ["Heart clinic", "MI"], types=["T046"], codes={"X": ["C1"]})]
+CODES = {"X": ["C1", "I51.9"]}  # the one is an id, and the other a code of C3 too
+MORE += [Concept("C7", ["Heart clinic", "MI"], types=["T046"], codes=CODES)]
 COUNTED = ("sapbert_requests_total", "sapbert_linked_total", "sapbert_jobs_waiting")
 TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(\+00:00|Z)?")
 

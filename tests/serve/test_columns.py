@@ -34,12 +34,10 @@ def map_terms(client: LocalClient, terms: list[str], **settings: Any) -> dict[st
     }
 
 
-def choose(body: Any, *chosen: str, predicates: Any = ()) -> None:
-    """Choose a concept for each term, and say what it is to the term."""
+def choose(body: Any, *chosen: str) -> None:
+    """Choose a concept for each term."""
     for one, cui in zip(body["mapped"].values(), chosen, strict=True):
         one["chosen"] = cui
-    for one, predicate in zip(body["mapped"].values(), predicates, strict=False):
-        one["predicate"] = predicate
 
 
 def download(client: LocalClient, body: Any, format: str = "csv") -> bytes:
@@ -95,41 +93,6 @@ def test_what_is_not_sure_is_to_review_and_in_no_download(local):
     rows = read_csv(download(local, body))
     assert [row["match_final"] for row in rows] == [FEVER, INFARCT, "NIL"]
     assert len(read_sssom(download(local, body, "sssom.tsv"))) == 3
-
-
-def test_a_row_has_a_kind_of_match_and_an_id(local):
-    body = map_terms(local, ["Fever", "fever, high", "MI", "zebra"])
-    codes = ["R50.9", "R50.8", "", "DOID:1"]
-    body["header"] = ["ICD-10-CM", "term"]
-    body["rows"] = [[code, *row] for code, row in zip(codes, body["rows"], strict=True)]
-    chosen, predicates = (
-        [FEVER, FEVER, INFARCT, "NIL"],
-        ["exact", "broad", "related", ""],
-    )
-    choose(body, *chosen, predicates=predicates)
-    rows = read_csv(download(local, body))
-    assert [row["match_predicate"] for row in rows] == predicates
-    assert [row["match_final"] for row in rows] == chosen
-    # What is only near is no name of the concept, and `teach` learns from this column.
-    assert [row["match_chosen"] for row in rows] == [FEVER, "", "", "NIL"]
-    data = download(local, {**body, "subject": "ICD-10-CM"}, "sssom.tsv")
-    shown = [
-        (row["subject_id"], row["subject_type"], row["predicate_id"])
-        for row in read_sssom(data)
-    ]
-    assert shown == [
-        ("ICD10CM:R50.9", "", "skos:exactMatch"),
-        ("ICD10CM:R50.8", "", "skos:broadMatch"),
-        ("", "rdfs literal", "skos:relatedMatch"),
-        ("DOID:1", "", "skos:exactMatch"),
-    ]
-    assert b"#  ICD10CM: " in data
-    body["header"] = ["code", "term"]
-    data = download(local, {**body, "subject": "code"}, "sssom.tsv")
-    assert read_sssom(data)[0]["subject_id"] == "subject:R50.9"
-    assert b'#  subject: "https://w3id.org/spacy-sapbert/subject/"' in data
-    choose(body, *chosen, predicates=["narrower"])
-    assert local.post("/column/write", body).status == 422
 
 
 CELLS = [-1.5, 7, True, datetime.date(2026, 1, 2), None, "=1+1", "-1.5", "0012"]

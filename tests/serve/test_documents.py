@@ -19,7 +19,7 @@ from spacy_sapbert.serve.reviews.imports import import_uploads
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import LocalClient, decide, link_all, send_files
+from .conftest import decide, link_all
 
 PUBTATOR = (
     "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
@@ -226,71 +226,6 @@ def test_more_documents_than_are_kept_are_none(tmp_path):
     store.add_documents(notes[:2])
     assert store.add_documents(notes[:2]).skipped == 2
     store.close()
-
-
-# The first one is not of the small vocabulary, the second one was retired in it.
-UNKNOWN = PUBTATOR.replace("C0000004", "C9000001").replace("C0000005", "C9999999")
-
-
-def test_an_id_that_is_unknown_stays_a_proposal_and_can_be_chosen(
-    open_local, sample_kb, store
-):
-    """The links of a file vanished where the vocabulary lacks their ids."""
-    client = open_local(sample_kb, store)
-    added = send_files(client, ("a.pubtator", UNKNOWN))
-    assert (added["mentions"], added["unknown_ids"]) == (2, 1)
-    (id,) = added["documents"]
-    fever, aspirin = client.get(f"/reviews/documents/{id}").json()["mentions"]
-    assert (fever["cui"], fever["known"], fever["certainty"]) == (
-        "C9000001",
-        False,
-        "unsure",
-    )
-    assert [one["cui"] for one in fever["candidates"]][:2] == ["C9000001", "C0000004"]
-    assert (aspirin["known"], aspirin["cui"]) == (True, "C0000001")
-    assert aspirin["candidates"][0]["name"] == "Myocardial infarction"
-    place = {"document": id, "start": 0, "end": 5, "label": ""}
-    decide(client, "Ada", [place], "C9000001")
-    (line,) = client.get("/reviews/export", {"reviewer": "agreed"}).body.splitlines()
-    assert json.loads(line)["entities"][0]["cui"] == "C9000001"
-    other = {**place, "reviewer": "Ada", "key": "key-other", "chosen": "C9000002"}
-    answer = client.post("/reviews/decisions", {"decisions": [other]})
-    assert answer.status == 404
-
-
-def find_mentions(client: LocalClient, id: str, reviewer: str) -> list[str]:
-    found = client.get(f"/reviews/documents/{id}", {"reviewer": reviewer}).json()
-    return [one["text"] for one in found["mentions"]]
-
-
-def test_a_mark_without_a_choice_is_kept_and_open(open_local, sample_kb, store):
-    """Marked, left, and opened again, it was gone."""
-    client = open_local(sample_kb, store)
-    note = {"name": "n", "text": "Funny turn, heart failure."}
-    id = client.post("/reviews/documents", note).json()["document"]
-    place = {"document": id, "start": 0, "end": 10, "label": ""}
-    assert find_mentions(client, id, "Ada") == []
-    decide(client, "Ada", [place], "OPEN")
-    assert find_mentions(client, id, "Ada") == ["Funny turn"]
-    assert find_mentions(client, id, "Ben") == []
-    decided = client.get("/reviews/places", {"text": "Funny turn"}).json()
-    assert decided["total"] == 0
-    queue = client.get("/reviews/queue", {"reviewer": "Ada"}).json()
-    (group,) = queue["first"]
-    assert (queue["mentions"], group["mention"]["text"]) == (1, "Funny turn")
-    assert group["mention"]["candidates"]
-    assert client.get("/reviews/queue", {"reviewer": "Ben"}).json()["mentions"] == 0
-    # A changed span: the old one is withdrawn, and the new one open, in one request.
-    common = {"document": id, "reviewer": "Ada", "label": ""}
-    body = [
-        {**common, "key": "key-change-1", "start": 0, "end": 10, "chosen": None},
-        {**common, "key": "key-change-2", "start": 0, "end": 5, "chosen": "OPEN"},
-    ]
-    assert client.post("/reviews/decisions", {"decisions": body}).status == 200
-    assert find_mentions(client, id, "Ada") == ["Funny"]
-    assert client.get("/reviews/documents").json()["documents"][0]["decisions"] == 0
-    settled = {**body[1], "key": "key-settled", "settles": True}
-    assert client.post("/reviews/decisions", {"decisions": [settled]}).status == 422
 
 
 def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(store):

@@ -1,4 +1,4 @@
-"""/link, /verify, and what a person types into a field; see `test_answers.py` too."""
+"""/link, and what a person types into a field; see `test_answers.py` too."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.serve import lookup
 from spacy_sapbert.serve.lookup import find_names
-from spacy_sapbert.serve.requests import LinkAnswer, VerifyAnswer  # noqa: E402
+from spacy_sapbert.serve.requests import LinkAnswer
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TEXT = "😀 Fever after a heart attack."
@@ -82,17 +82,3 @@ def test_find_path_ends_in_a_circle_and_where_it_is_long(typed_kb, monkeypatch):
     assert find() == ["C3", "C2", "C1", "C0"]
     monkeypatch.setattr(lookup, "LONGEST_PATH", 3)
     assert find() == ["C2", "C1", "C0"]
-
-
-def test_verify_says_which_ids_are_right(local, sample_kb):
-    body = {"texts": ["heart attack", "fever"], "ids": ["C9999999", "C0000001"]}
-    answer = local.post("/verify", {**body, "labels": ["", "Fever"]})
-    verdicts = load_kb(sample_kb).verify(**body, labels=["", "Fever"])
-    assert VerifyAnswer.model_validate_json(answer.body).verdicts == verdicts
-    assert [v["verdict"] for v in answer.json()["verdicts"]] == ["retired", "wrong"]
-    assert answer.json()["verdicts"][1]["better"] == "C0000004"
-    for wrong in ({"ids": ["C1"]}, {"ids": ["C1"] * 3}, {"contexts": ["a"]}):
-        refused = local.post("/verify", {**body, **wrong})
-        assert refused.status == 422
-        assert "as many" in refused.body.decode()
-    assert local.post("/verify", {"texts": [], "ids": []}).json()["verdicts"] == []

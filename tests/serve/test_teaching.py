@@ -49,33 +49,15 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(clien
     added = send_files(client, *files)
     ids = added["documents"]
     assert (added["read"], added["equal_texts"], len({*ids})) == (12, 1, 12)
-    shared, anna_only, ben_only = ids[:4], ids[4:8], ids[8:]
-    for reviewer, own in (("Anna", anna_only), ("Ben", ben_only)):
-        for id in own:
-            body = {"reviewers": [reviewer]}
-            client.post(f"/reviews/documents/{id}/assigned", body)
-    for reviewer, own in (("Anna", anna_only), ("Ben", ben_only)):
-        listed = client.get(f"/reviews/documents?reviewer={reviewer}").json()
-        assert [one["id"] for one in listed["documents"]] == shared + own
-        # The detector does not know the word: one mark, its concept, then everywhere.
-        mark = {"document": shared[0], "start": 0, "end": 8}
-        decide(client, reviewer, [mark], "OPEN")
-        decide(client, reviewer, [mark], WARD)
-        query = f"text={WORD.replace(' ', '%20')}&document={shared[0]}"
-        found = client.get(f"/reviews/occurrences?{query}&reviewer={reviewer}").json()
-        assert found["total"] == 7
-        assert shared[0] not in {one["document"] for one in found["places"]}
-        decide(client, reviewer, found["places"], WARD)
-        queue = client.get(f"/reviews/queue?reviewer={reviewer}").json()
-        (group,) = queue["first"]
-        assert group["mention"]["certainty"] == "sure"
-        decide(client, reviewer, group["places"], group["mention"]["cui"])
-        assert client.get(f"/reviews/queue?reviewer={reviewer}").json()["first"] == []
+    for reviewer in ("Anna", "Ben"):
+        for start, end, cui in ((0, 8, WARD), (10, 15, FEVER)):
+            places = [{"document": id, "start": start, "end": end} for id in ids]
+            decide(client, reviewer, places, cui)
     # Ben says something else in one note, and marks a span that Anna has not.
-    decide(client, "Ben", [{"document": shared[1], "start": 10, "end": 15}], "NIL")
-    decide(client, "Ben", [{"document": shared[2], "start": 5, "end": 15}], FEVER)
-    for reviewer, own in (("Anna", anna_only), ("Ben", ben_only)):
-        for id in shared + own:
+    decide(client, "Ben", [{"document": ids[1], "start": 10, "end": 15}], "NIL")
+    decide(client, "Ben", [{"document": ids[2], "start": 5, "end": 15}], FEVER)
+    for reviewer in ("Anna", "Ben"):
+        for id in ids:
             done = {"reviewer": reviewer, "done": True}
             client.post(f"/reviews/documents/{id}/done", done)
 
@@ -87,7 +69,7 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(clien
     assert [one["agreed"] for one in found["places"]] == [None, None]
     assert len(export()) == 23  # 24 and one more mention of Ben's, two open
     nil, span = (one["place"] for one in found["places"])
-    if nil["document"] != shared[1]:
+    if nil["document"] != ids[1]:
         nil, span = span, nil
     decide(client, "Lead", [nil], FEVER, settles=True)
     decide(client, "Lead", [span], "NO_MENTION", settles=True)
@@ -107,7 +89,7 @@ def test_two_reviewers_and_a_lead_from_import_to_a_taught_version_and_back(clien
     assert quality["mentions"] == 24  # NO_MENTION is none
     assert quality["first"] == 1.0
     # Back: one patient asks for deletion. What has learned from the note goes.
-    answer = client.send("DELETE", f"/reviews/documents/{shared[0]}")
+    answer = client.send("DELETE", f"/reviews/documents/{ids[0]}")
     assert answer.json() == {"versions": 1}
     assert link(client, WORD) == before
     assert client.get("/reviews/teach").json()["versions"] == []
