@@ -35,11 +35,11 @@ def test_read_mentions_reads_a_table(tmp_path):
 def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):
     path = write(
         tmp_path / "terms.sssom.tsv",
-        "#license: x\nsubject_label\tsubject_type\tpredicate_id\tobject_id\n"
-        "MI\trdfs literal\tskos:exactMatch\tUMLS:C0027051\n"
-        "own\trdfs literal\tskos:exactMatch\tconcept:X%201\n"
-        "near\trdfs literal\tskos:closeMatch\tUMLS:C2\n"
-        "none\trdfs literal\tskos:exactMatch\tsssom:NoTermFound\n",
+        "#license: x\nsubject_id\tsubject_label\tpredicate_id\tobject_id\n"
+        "LOCAL:7\tMI\tskos:exactMatch\tUMLS:C0027051\n"
+        "\town\tskos:exactMatch\tconcept:X%201\n"
+        "\tnear\tskos:closeMatch\tUMLS:C2\n"
+        "\tnone\tskos:exactMatch\tsssom:NoTermFound\n",
     )
     assert list(read_mentions(path)) == [
         GoldMention(0, 2, "", "MI", [["UMLS:C0027051", "C0027051"]], 3),

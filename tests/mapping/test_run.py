@@ -1,4 +1,3 @@
-import json
 import re
 import shlex
 import shutil
@@ -36,40 +35,6 @@ COLUMNS = TermColumns("term", separator=";")
 def table(tmp_path):
     write_table(tmp_path / "terms.csv", TERMS[0], TERMS[1:])
     return tmp_path / "terms.csv"
-
-
-@pytest.mark.parametrize("ending", ["xlsx", "parquet", "csv.gz"])
-def test_map_table_keeps_rows_and_adds_concepts(kb, table, tmp_path, ending):
-    if ending == "parquet":
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    output = tmp_path / f"mapped.{ending}"
-    counts = map_table(kb, table, output, COLUMNS, LinkOptions(k=2, threshold=0.9))
-    rows = read_dicts(output)
-    assert [row["nr"] for row in rows] == ["1", "2", "3", "4", "4", "5"]
-    heart = rows[0]
-    linked = kb.link(["heart attack"], k=2)[0].candidates
-    assert heart["ward"] == "A"
-    assert heart["match_chosen"] == ""
-    assert heart["match_status"] == "exact"
-    assert heart["match_id"] == linked[0]["cui"]
-    assert heart["match_2_id"] == linked[1]["cui"]
-    assert float(heart["match_2_score"]) == linked[1]["score"]
-    assert json.loads(heart["match_codes"] or "{}") == linked[0]["codes"]
-    assert (rows[1]["match_read_as"], rows[1]["match_status"]) == ("Fever", "exact")
-    assert rows[2]["match_status"] == rows[2]["match_term"] == ""
-    assert [row["match_term"] for row in rows[3:5]] == ["head pain", "fever"]
-    assert rows[5]["match_term"] == rows[5]["term"] == "=1+1"
-    assert counts["exact"] == 4
-    assert counts["empty"] == 1
-    assert counts.total() == 6
-
-
-def test_map_table_of_a_mapped_table_replaces_its_columns(kb, table, tmp_path):
-    options = LinkOptions(k=2)
-    columns = TermColumns("term")
-    map_table(kb, table, tmp_path / "one.tsv", columns, options)
-    map_table(kb, tmp_path / "one.tsv", tmp_path / "two.tsv", columns, options)
-    assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
 
 
 def test_map_table_names_the_row_of_a_cell_that_is_no_filter(tmp_path, kb):

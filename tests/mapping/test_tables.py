@@ -1,4 +1,4 @@
-"""What `map`, `verify` and `update` write of small tables, in `tables.jsonl`.
+"""What `map` and `verify` write of small tables, in `tables.jsonl`.
 
 Each line has the table and one of its rows. After a change, delete the file, run this
 test, and read what git shows.
@@ -52,6 +52,7 @@ PAIRS = [
     ("MI", "C0000002", "Heart attack", ""),
     ("Fever", "C7777777", "", ""),
     ("Fever", "C0000001", "Fever", ""),
+    ("<b>Fever</b>", "C0000001", "", ""),
 ]
 
 
