@@ -52,15 +52,6 @@ def test_explain_mention_has_the_link_of_the_linker(kb):
         assert (found.candidates, found.note, found.cui) == linked
 
 
-def test_locate_expected_returns_rank_name_and_score(kb):
-    for filter in ({}, {"types": ["T047"]}):
-        for candidate in kb.link(["heart"], k=8, filter=filter)[0].candidates[1:]:
-            found = locate(kb, "heart", candidate["cui"], k=1, filter=filter)
-            assert found.rank == candidate["rank"]
-            assert found.alias == candidate["alias"]
-            assert found.score == pytest.approx(candidate["score"], abs=1e-4)
-
-
 def test_what_the_deepest_ranking_does_not_reach(kb, incomplete_kb, monkeypatch):
     """Heart disease has the rank 7 of 8 for fever; fever itself is missed."""
     monkeypatch.setattr(expected_concept, "MAX_SUGGESTED_K", 7)
