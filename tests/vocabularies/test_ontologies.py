@@ -1,11 +1,18 @@
 """OBO, OBO Graphs, SKOS and OWL: what stands in no example."""
 
 import gzip
+import json
+import tempfile
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
+from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.ontologies.rdf import id_of
 from spacy_sapbert.vocabularies.registry import guess_format
 from tests.vocabularies import whole
@@ -52,6 +59,38 @@ def test_read_obographs_file_that_is_no_graph_is_an_error(tmp_path, data):
     path = tmp_path / "vocabulary.json"
     path.write_bytes(data)
     assert whole.fail(path, "obographs").startswith(f"[E117] {path}: ")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "val", "pred"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(["id", "lbl", "type", "meta"])
+METAS = st.dictionaries(
+    st.sampled_from(
+        ["definition", "synonyms", "xrefs", "basicPropertyValues", "deprecated"]
+    ),
+    VALUES,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES), METAS, VALUES, st.sampled_from(["fail", "skip"]))
+def test_read_obographs_any_json_gives_concepts_or_a_sapbert_error(
+    node, meta, edges, on_error
+):
+    good = {"id": "X:1", "lbl": "a name", "type": "CLASS"}
+    nodes = [good, {**good, "id": "X:2", "meta": meta, **node}]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_text(json.dumps({"graphs": [{"nodes": nodes, "edges": edges}]}))
+        with suppress(SapbertError):
+            concepts, _ = read(path, "obographs", on_error=on_error)
+            assert concepts
+            assert all(concept.cui and concept.aliases for concept in concepts)
 
 
 @pytest.mark.parametrize("name", ["x.nt", "x.rdf", "x.ttl.gz", "x.jsonld"])
