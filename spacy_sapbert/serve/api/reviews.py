@@ -41,7 +41,7 @@ from .answers import describe_file, to_file
 router = APIRouter(
     tags=["reviews"], prefix="/reviews", dependencies=[Depends(need_store)]
 )
-of_teacher = APIRouter(dependencies=[Depends(need_one_process)])
+OF_TEACHER = [Depends(need_one_process)]
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document
@@ -340,13 +340,13 @@ async def compute_quality(service: ServiceDep, store: StoreDep) -> quality.Quali
     return await quality.compute_quality(service, store)
 
 
-@of_teacher.get("/teach")
+@router.get("/teach", dependencies=OF_TEACHER)
 def read_teaching(teacher: TeacherDep) -> TeachingState:
     """How far the teaching is, and its report."""
     return teacher.describe()
 
 
-@of_teacher.post("/teach", status_code=202)
+@router.post("/teach", status_code=202, dependencies=OF_TEACHER)
 def teach(
     teacher: TeacherDep, force: Annotated[bool, Body(embed=True)] = False
 ) -> TeachingState:
@@ -358,7 +358,7 @@ def teach(
     return teacher.describe()
 
 
-@of_teacher.post("/switch")
+@router.post("/switch", dependencies=OF_TEACHER)
 def switch_version(
     teacher: TeacherDep, number: Annotated[int | None, Body(embed=True, ge=1)]
 ) -> TeachingState:
@@ -367,11 +367,8 @@ def switch_version(
     return teacher.describe()
 
 
-@of_teacher.delete("/teach/{number}")
+@router.delete("/teach/{number}", dependencies=OF_TEACHER)
 def remove_version(teacher: TeacherDep, number: int) -> TeachingState:
     """Remove a taught version for good."""
     teacher.remove(number)
     return teacher.describe()
-
-
-router.include_router(of_teacher)
