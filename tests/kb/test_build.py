@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,26 @@ def test_build_kb_while_another_build_runs_is_an_error(
         assert (work / "vectors").read_bytes() == b"of the other build"
     build_small_kb(concepts_file, kb, tiny_encoder)
     assert load_kb(kb).link(["fever"])[0].cui == "C0000004"
+
+
+def test_two_builders_of_one_folder_write_one_of_their_knowledge_bases(
+    concepts_file, tiny_encoder, tmp_path, new_process
+):
+    other = tmp_path / "other.jsonl"
+    write_concepts(other, [Concept("C9", ["Lymph node", "heart atack", "fever"])])
+    builders = [
+        new_process.start(
+            [sys.executable, "-c", BUILD, path, tmp_path / "kb", tiny_encoder],
+            stdout=new_process.PIPE,
+            text=True,
+        )
+        for path in (concepts_file, other)
+    ]
+    outputs = [builder.communicate(timeout=120)[0][:6] for builder in builders]
+    assert set(outputs) <= {"", "[E550]"}, outputs
+    assert "" in outputs
+    best = load_kb(tmp_path / "kb").link(["fever"])[0].candidates[0]
+    assert (best["cui"], best["score"]) in {("C0000004", 1.0), ("C9", 1.0)}
 
 
 def test_build_kb_in_two_processes_gives_equal_bytes(

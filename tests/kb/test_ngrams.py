@@ -71,6 +71,24 @@ def search(
     return rows[order].tolist(), cosines[order].tolist()
 
 
+def test_search_equals_scikit_learn(tmp_path):
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    vectorizer = text.TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(3, 3), strip_accents="unicode"
+    )
+    matrix = vectorizer.fit_transform(NAMES)
+    mentions = ["hart atack", "sjogren", "brca", "banana", "infarct", "zzz", "", "痛"]
+    expected = (vectorizer.transform(mentions) @ matrix.T).toarray()
+    index = write(NAMES, tmp_path)(english=False)
+    for number, mention in enumerate(mentions):
+        found = all_cosines(index, mention, len(NAMES))
+        assert found == pytest.approx(expected[number], abs=1e-6)
+        order = np.lexsort((np.arange(len(NAMES)), -found))
+        order = order[found[order] > 0]
+        best = order.tolist(), found[order].tolist()
+        assert search(index, mention, len(NAMES)) == best
+
+
 def count_grams(name: str) -> Counter[str]:
     """How often each 3-gram is in a name, computed without arrays."""
     words = [f" {word} " for word in fold_letters(name).split()]

@@ -10,11 +10,13 @@ from pydantic import ValidationError
 
 from spacy_sapbert.kb.order import boost
 from spacy_sapbert.kb.order.boost import (
+    QUESTIONS,
     Candidates,
     compute_gains,
     compute_lambdas,
     find_edges,
     fit_trees,
+    grow_tree,
     join_candidates,
 )
 from spacy_sapbert.kb.order.names import load_general
@@ -31,6 +33,18 @@ def make_candidates(features: dict[str, np.ndarray], right: np.ndarray) -> Candi
     return Candidates(
         features, mentions.repeat(2), 2 * mentions + right, np.ones(len(right))
     )
+
+
+def test_scores_by_hand():
+    trees = Trees(trees=["cosine>0.5 slip>0: 1 2 3 4", "slip>0 slip>1: 0 0 10 20"])
+    features = {
+        "cosine": np.array([0.5, 0.6, 0.5, 0.6]),
+        "slip": np.array([0.0, 0.0, 1.0, 2.0]),
+    }
+    assert trees.names == ["cosine", "slip"]
+    assert trees.scores(features).tolist() == [1, 3, 2 + 10, 4 + 20]
+    nothing = {name: values[:0] for name, values in features.items()}
+    assert trees.scores(nothing).shape == (0,)
 
 
 @given(
@@ -96,6 +110,31 @@ def test_lambdas_by_hand():
         assert curves[first : first + 2] == pytest.approx(expected)
 
 
+def test_the_first_question_equals_that_of_scikit_learn():
+    tree_of = pytest.importorskip("sklearn.tree").DecisionTreeRegressor
+    random = np.random.default_rng(0)
+    values = random.integers(0, 50, (3, 2_000)).astype(float)
+    target = np.where(values[1] > 30, 1.0, -1.0) + random.normal(size=2_000)
+    edges = [find_edges(each) for each in values]
+    bins = np.array([np.searchsorted(e, v) for e, v in zip(edges, values, strict=True)])
+    tree, leaves = grow_tree(
+        bins,
+        np.arange(2_000),
+        -target,
+        np.ones(2_000),
+        edges,
+        ["a", "b", "c"],
+        np.arange(3),
+    )
+    oracle = tree_of(max_depth=1).fit(values.T, target).tree_
+    assert tree.questions[0] == ("abc"[oracle.feature[0]], oracle.threshold[0])
+    assert len(tree.questions) == QUESTIONS
+    # the leaf of a candidate is the number that its answers make
+    numbers = {name: number for number, name in enumerate("abc")}
+    answers = [values[numbers[q.feature]] > q.threshold for q in tree.questions]
+    assert leaves.tolist() == (np.array([8, 4, 2, 1]) @ np.array(answers)).tolist()
+
+
 TWO_TREES = [
     "a>0.432083246 b>0.556404159 a>0.607859222 a>0.922458249: -0.0776367 0 0 0 "
     "-0.00881323 0 0 0 -0.049114 0 0.0384219 -0.0520954 0.0497713 0 0.0787916 "
@@ -106,7 +145,7 @@ TWO_TREES = [
 
 
 def test_trees_of_few_candidates_are_those_of_the_last_version(monkeypatch):
-    """Their questions and values are not known otherwise; gains are."""
+    """Their questions and values are not known otherwise; scores and gains are."""
     monkeypatch.setattr(boost, "TREES", 2)
     random = np.random.default_rng(1)
     sizes = [3, 2, 4] * 20

@@ -1,6 +1,7 @@
-"""Features of candidates with annotated mentions, and words, by hand."""
+"""Features of candidates, words, and what a ranker makes of them, by hand."""
 
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,16 @@ from pydantic import ValidationError
 
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import (
+    EXCLUDED,
     FEATURES,
     MISSING,
+    MISSPELLED,
+    NARROWED,
+    OF_NAMES,
+    REAL,
+    Features,
     FoundName,
+    Pool,
     Provenance,
     Shared,
     compare_words,
@@ -22,11 +30,14 @@ from spacy_sapbert.linking.features import (
 )
 from spacy_sapbert.linking.ranker import (
     CHANCES,
+    MOST_MARGIN,
+    OF_FIRST,
     OF_TREES,
     Ranker,
     Weights,
     confidence,
 )
+from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.linking.trees import Trees
 
 VOCABULARY, ANNOTATED = Provenance(True, False), Provenance(False, True)
@@ -34,6 +45,131 @@ VOCABULARY, ANNOTATED = Provenance(True, False), Provenance(False, True)
 
 def found(row: int, cui: str, alias: str, *likeness: float, preferred: int = 1):
     return FoundName(*likeness, Entry(row, cui, alias, alias, preferred))
+
+
+def compute(
+    mention: str,
+    pool: Pool,
+    *,
+    covered: Any = None,
+    excluded: Any = None,
+    real: Any = (),
+) -> Features:
+    """The features of a pool; none of the words of the mention are real but `real`."""
+    words = list_words(mention, "english")
+    shape = (len(pool.near), len(words))
+    shared = Shared(
+        words=words,
+        weights=np.full(len(words), 2.0),
+        real=np.array([word in real for word in words]),
+        covered=np.zeros(shape, bool) if covered is None else np.array(covered),
+        excluded=np.array(excluded or [False] * shape[0]),
+        narrowed=np.zeros(shape[0], dtype=bool),
+        name_weights={"heart": 1.0, "attack": 3.0},
+        most=4.0,
+    )
+    pairs = list_near(mention, pool, lambda _: "english")
+    return compute_features(pool, pairs, shared)
+
+
+def test_features_of_three_concepts_by_hand():
+    names = [
+        found(0, "A", "heart attack", 0.8, 0.5),
+        found(1, "A", "cardiac infarct", 0.6, 0.2),
+        found(2, "B", "hart attack", 0.7, 0.9),
+        found(3, "C", "stroke", 0.5, 0.0),
+    ]
+    pool = pool_concepts(names, lambda _: VOCABULARY)
+    assert pool.cuis == ["A", "B", "C"]
+    features = compute("hart atack", pool, covered=[[0, 0], [1, 0], [0, 0]])
+    assert features.keys() == {
+        *OF_NAMES,
+        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED, NARROWED),
+    }
+    assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
+    assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
+    assert features["ngrams"].tolist() == [0.5, 0.9, 0.0]
+    assert features["ngrams_rank"].tolist() == [1, 0, 30]
+    # one letter of eleven; two of twelve; nearly all of ten
+    assert features["characters"][:2] == pytest.approx([10 / 12, 10 / 11])
+    assert features["edits"].tolist() == [2, 1, 5]
+    assert features["edits_gap"].tolist() == [1, 0, 4]
+    assert features["slip"].tolist() == [1, 1, 0]
+    assert features[MISSPELLED].tolist() == [1, 1, 0]
+    assert features[REAL].tolist() == features[EXCLUDED].tolist() == [0, 0, 0]
+    assert features["same_first_word"].tolist() == [0, 1, 0]
+    weights = np.exp(20 * (np.array([0.8, 0.6, 0.7, 0.5]) - 1))
+    shares = [weights[0] + weights[1], weights[2], weights[3]]
+    assert features["vocabulary_share"] == pytest.approx(shares / weights.sum())
+    # One of four letters is wrong in "hart", and one of five in "atack".
+    hart, atack = 3 / 4, 4 / 5
+    assert features["covered"] == pytest.approx(
+        [(hart + atack) / 2, (1 + atack) / 2, 0]
+    )
+    assert features["head_covered"] == pytest.approx([atack, atack, 0])
+    # Of "heart attack" (rarity 1 and 3), and of "hart attack" (4, as in no name, and 3)
+    assert features["name_covered"][:2] == pytest.approx(
+        [(hart + 3 * atack) / 4, (4 + 3 * atack) / 7]
+    )
+    assert features["unnamed"].tolist() == [0, 0, 0]
+
+
+def test_features_of_words_that_no_name_has_by_hand():
+    names = [
+        found(0, "A", "attack", 0.8, 0.5),
+        found(1, "B", "type 2 attack", 0.7, 0.5),
+    ]
+    pool = pool_concepts(names, lambda _: VOCABULARY)
+    words = ["heart", "attack", "type", "1"]
+    covered = [[0, 1, 0, 0], [0, 1, 1, 0]]
+    features = compute("heart attack type 1", pool, covered=covered, real=words)
+    assert features[REAL].tolist() == [1, 1]
+    assert features[MISSPELLED].tolist() == [0, 0]
+    assert features["covered"] == pytest.approx([1 / 4, 2 / 4])
+    assert features["unnamed"] == pytest.approx([2 / 4, 2 / 4])  # weight / most
+    excluded = compute("heart attack", pool, excluded=[True, False])[EXCLUDED]
+    assert excluded.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("mention", "name", "expected"),
+    [
+        ("the old hypertensoin", "portal hypertension", 1),  # a word of it
+        ("CHD", "CHDM", 0),  # too short to say
+        ("MCPH2", "MCHP2", 1),
+    ],
+)
+def test_features_tell_misspelled_words_from_new_ones(mention, name, expected):
+    names = [found(0, "A", name, 0.7, 0.5)]
+    pool = pool_concepts(names, lambda _: VOCABULARY)
+    assert compute(mention, pool)[MISSPELLED].tolist() == [expected]
+    # A mention of real words is not misspelled.
+    real = list_words(mention, "english")
+    assert compute(mention, pool, real=real)[MISSPELLED].tolist() == [0]
+
+
+def test_an_excluded_candidate_comes_last_and_is_never_right():
+    ranker = Ranker(
+        known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
+        chance={"margin": 1.0},
+    )
+    features = {
+        "cosine": np.array([0.9, 0.8, 0.7]),
+        MISSPELLED: np.zeros(3),
+        REAL: np.ones(3),
+        EXCLUDED: np.array([1.0, 0.0, 0.0]),
+        **{name: np.zeros(3) for name in OF_FIRST if name != "cosine"},
+    }
+    scores = ranker.scores(features)
+    assert scores.tolist() == [-91.0, 8.0, 7.0]
+    # A margin of 1 to the third candidate; the excluded one does not count.
+    expected = 1 / (1 + np.exp(-1))
+    assert ranker.probability(features, scores) == pytest.approx(expected, abs=1e-6)
+    alone = {name: values[1:2] for name, values in features.items()}
+    expected = 1 / (1 + np.exp(-MOST_MARGIN))
+    assert ranker.probability(alone, ranker.scores(alone)) == pytest.approx(expected)
+    features[EXCLUDED] = np.ones(3)
+    assert ranker.probability(features, ranker.scores(features)) == 0
 
 
 def test_features_of_annotated_mentions_by_hand():
