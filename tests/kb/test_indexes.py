@@ -135,6 +135,8 @@ def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
     exact = np.sort(queries @ vectors[allowed].T, axis=1)[:, ::-1][:, :20]
     assert np.isin(rows, allowed).all()
     assert scores[0] == pytest.approx(exact[0], abs=0.01)
+    mask[0] = True
+    assert search_among(index, vectors[:1], 5, mask)[0][0, 0] == 0
 
 
 BLOCKS = {
