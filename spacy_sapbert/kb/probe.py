@@ -52,7 +52,8 @@ def probe_kb(kb: KnowledgeBase) -> ProbeResult:
     )
     if right < SHARE * len(probed):
         raise wrong_index("names to find their concepts", right, len(probed))
-    return ProbeResult(equal / len(rows), right / len(probed))
+    names = right / max(len(probed), 1)  # edits may have removed all
+    return ProbeResult(equal / len(rows), names)
 
 
 def wrong_index(expected: str, found: int, probed: int) -> SapbertError:

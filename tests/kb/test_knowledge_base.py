@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.folder.records import Recall
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
@@ -126,7 +127,9 @@ def test_rows_and_names_that_are_probed(sample_kb, make_kb, tmp_path):
     assert probe_kb(kb) == (1.0, 1.0)
     assert measure_recall(kb) == Recall(queries=21, at_1=1.0, at_10=1.0)
     few = [Concept("C1", [*"abcdefghi", "頭"]), Concept("C2", ["x"])]
-    assert load_kb(make_kb(tmp_path, few)).manifest.recall is None
+    kb = load_kb(make_kb(tmp_path, few))
+    assert kb.manifest.recall is None
+    assert probe_kb(remove_concepts(kb, ["C1", "C2"])) == (1.0, 0.0)
 
 
 def test_kb_is_a_mapping_of_concepts(sample_kb):
