@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -85,11 +85,6 @@ def rewrite_numerals(
             yield Rewritten(NUMERAL.sub(other, name.text), name.cuis)
 
 
-def count(links: Sequence[Linked], is_counted: Callable[[Linked], bool]) -> str:
-    """Return how many links are counted, of all."""
-    return f"{sum(map(is_counted, links)):,} of {len(links):,}"
-
-
 def is_sure(linked: Linked) -> bool:
     """Return whether a mention is linked with a high probability."""
     probability = linked.candidates[0]["probability"] if linked.candidates else None
@@ -138,17 +133,14 @@ def main(
     tokens = [t for t in opened.encoder.list_tokens() if t.isalpha() and len(t) > 2]
     new = [token for token in tokens if token not in known]
     words = Random(seed).sample(new, min(MOST_TOKENS, len(new)))
-    links = opened.link(words)
-    rows.append(["words of the encoder that no name has, linked",
-                 count(links, lambda linked: linked.cui is not None)])  # fmt: skip
-    rows.append([f"… with more than {SURE}", count(links, is_sure)])
-    links = opened.link(WARD.split(";"))
-    rows.append(["words of a ward, linked",
-                 count(links, lambda linked: linked.cui is not None)])  # fmt: skip
-    for path in foreign:
-        links = opened.link([gold.mention for gold in read_mentions(path)])
-        rows.append([f"{path.name}, linked",
-                     count(links, lambda linked: linked.cui is not None)])  # fmt: skip
+    kinds = {"words of the encoder that no name has": words}
+    kinds["words of a ward"] = WARD.split(";")
+    kinds |= {p.name: [gold.mention for gold in read_mentions(p)] for p in foreign}
+    for kind, texts in kinds.items():
+        links = opened.link(texts)
+        numbers = {f"{kind}, linked": sum(linked.cui is not None for linked in links)}
+        numbers[f"… with more than {SURE}"] = sum(map(is_sure, links))
+        rows += [[k, f"{n:,} of {len(links):,}"] for k, n in numbers.items()]
     msg.text(f"{machine_line()}; {opened.rows:,} names, seed {seed}.")
     print_table(["Mentions", "Number"], rows)
 

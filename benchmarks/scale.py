@@ -9,12 +9,10 @@ import numpy as np
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.indexes.exact import search_blocks
-from spacy_sapbert.kb.indexes.registry import Index, index_files, load_index
+from spacy_sapbert.kb.indexes.registry import Index
 from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 
@@ -24,8 +22,6 @@ REPEATS = 3
 TOLERANCE = 1e-4  # of a cosine: rows have 16 bits a value
 FULL_ROWS = "index.i16"  # the full vectors of a graph with short ones
 BLOCK_ROWS = 16_384
-
-app = make_app(add_completion=False)
 
 
 def read_status() -> dict[str, int]:
@@ -103,20 +99,14 @@ def measure_search(
     }
 
 
-@app.command("measure")
-def measure_kb(
+def main(
     kb: Path = typer.Argument(..., help="Knowledge base with full vectors of 16 bits."),
     mentions: list[Path] = typer.Argument(..., help="Gold mentions to search for."),
-    ef: int | None = typer.Option(None, help="Another setting. [that of the index]"),
-    starts: int = typer.Option(faiss_graph.STARTS, help="Of a search of faiss."),
 ) -> None:
     """kb/ + mentions -> what searching its index takes, its recall, and its look-ups
 
-    Example: python -m benchmarks.scale measure kb-10m mentions.tsv
-
-    Example: python -m benchmarks.scale measure kb-10m mentions.tsv --starts 1 --ef 256
+    Example: python -m benchmarks.scale kb-10m mentions.tsv
     """
-    faiss_graph.STARTS = starts
     start = time.perf_counter()
     opened = load_kb(kb)
     opening = time.perf_counter() - start
@@ -125,21 +115,13 @@ def measure_kb(
     queries = embed_mentions(opened, mentions)
     vectors = RowFile(opened.version.path(FULL_ROWS), rows=rows, width=width)
     expected = search_exactly(vectors, queries)
-    backend, settings = manifest.index.backend, manifest.index.settings
-    files = {name: opened.version.path(name) for name in index_files(backend, settings)}
     start = time.perf_counter()
-    index = load_index(
-        files,
-        backend=backend,
-        settings=settings | ({"ef": ef} if ef else {}),
-        rows=rows,
-        width=width,
-    )
+    index = opened.parts.base_index
     loading = time.perf_counter() - start
     size = sum(file.size for file in manifest.files.values())
     measured = {
         "Names": f"{rows:,}",
-        "Index": backend,
+        "Index": manifest.index.backend,
         "Disk": f"{size / 1e6:,.0f} MB",
         "Open": f"{loading:.2f} s",
         **measure_search(index, queries, expected),
@@ -167,4 +149,4 @@ def measure_kb(
 
 
 if __name__ == "__main__":
-    run_cli(app)
+    run_cli(main)

@@ -7,7 +7,7 @@ gained one, have another id, or are gone. Links are the names of the old release
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
@@ -16,6 +16,7 @@ import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.linking import peak_megabytes
+from benchmarks.refusals import iter_names
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
@@ -74,14 +75,6 @@ def write_links(path: Path, links: Sequence[tuple[str, str]], count: int) -> Non
             number += 1
 
 
-def list_links(kb: KnowledgeBase) -> Iterator[tuple[str, str]]:
-    """Yield each name with its concept; of a shared name the first."""
-    rows = kb.store.rows_by_key(kb.rows)
-    for start in range(0, len(rows), 5_000):
-        entries = kb.entries(rows[start : start + 5_000])
-        yield from ((some[0].alias, some[0].cui) for some in entries.values())
-
-
 def main(
     kb: Path = typer.Argument(..., help="Knowledge base, of which a copy is changed."),
     folder: Path = typer.Argument(..., help="For what is written."),
@@ -92,7 +85,7 @@ def main(
     old = load_kb(kb)
     folder.mkdir(parents=True, exist_ok=True)
     new = change_release(old, folder / "new", share)
-    names = [*list_links(old)]
+    names = [(name.text, min(name.cuis)) for name in iter_names(old)]
     write_links(folder / "links.jsonl", names, links)
     before_megabytes = peak_megabytes()
     start = time.process_time()

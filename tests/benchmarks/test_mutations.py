@@ -38,6 +38,7 @@ def repository(tmp_path, monkeypatch, new_process) -> Path:
     new_process.run(["git", "add", "."], cwd=root, check=True)
     run = ["-m", "coverage", "run", "-m", "pytest", "tests/kb/test_sign.py"]
     settings = "[run]\nsource = spacy_sapbert\ndynamic_context = test_function\n"
+    settings += "relative_files = true\n"
     (root / ".coveragerc").write_text(settings)
     new_process.run([sys.executable, *run], cwd=root, check=True)
     monkeypatch.setattr(mutations, "ROOT", root)
