@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+
 CODE = """
 import sys
 from importlib.metadata import entry_points
@@ -28,35 +30,21 @@ def test_opening_spacy_imports_only_regex_and_small_modules_of_ours(new_process)
     assert imported == "['regex', 'spacy_sapbert'] False"
 
 
-WAIT_POLICY = """
-import os, sys
-from importlib import import_module
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch":
-            print(os.environ.get("OMP_WAIT_POLICY"))
-
-sys.meta_path.insert(0, Finder())
-import_module(sys.argv[1])
-import torch
-"""
-
-
-@pytest.mark.parametrize(
-    ("module", "given", "used"),
-    [
-        ("spacy_sapbert.cli.main", None, "PASSIVE"),
-        ("training.__main__", "ACTIVE", "ACTIVE"),
-    ],
-)
-def test_commands_set_the_wait_policy_before_torch_is_imported(
-    monkeypatch, given, used, module, new_process
-):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if given is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
-    done = new_process.python(
-        WAIT_POLICY, module, cwd=Path(__file__).parents[1], check=True
+def test_import_of_the_package_is_light(new_process):
+    code = (
+        "import sys, spacy_sapbert; "
+        "print({'spacy', 'torch', 'transformers', 'numpy'} & {*sys.modules})"
     )
-    assert done.stdout == f"{used}\n"
+    done = new_process.python(code, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
+def test_threads_of_commands_do_not_wait_busily(module, monkeypatch, new_process):
+    """OpenMP reads the policy when torch is imported."""
+    code = (
+        f"import os, sys, {module}; "
+        "print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    )
+    done = new_process.python(code, cwd=ROOT, check=True)
+    assert done.stdout == "PASSIVE False\n"

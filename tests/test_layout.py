@@ -1,16 +1,14 @@
 """The layout of the code: which package may import which, and what is banned."""
 
-import ast
 import re
 import tomllib
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
+from grimp import ImportGraph, build_graph
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("spacy_sapbert", "training")
@@ -28,40 +26,27 @@ MAY_IMPORT = {
 
 
 @cache  # when a test needs it: each worker collects all tests
-def read_files() -> dict[str, str]:
-    """Return the source of both packages by path."""
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text("utf8")
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
+def read_graph() -> ImportGraph:
+    """Return which modules import which, at their top and in functions."""
+    return build_graph(*PACKAGES, include_external_packages=True, cache_dir=None)
 
 
-Import = ast.Import | ast.ImportFrom
+def package_of(module: str) -> str:
+    """Return the package of a module below the root, e.g. "spacy_sapbert.kb"."""
+    return ".".join(module.split(".")[:2])
 
 
-def list_imports(node: ast.AST) -> Iterator[Import]:
-    """Yield the imports at the top of a module and in its functions."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, Import):
-            yield child
-        elif isinstance(child, (ast.stmt, ast.excepthandler)):
-            yield from list_imports(child)
-
-
-@cache
-def parse_files() -> list[tuple[str, Import]]:
-    """Return the imports of both packages, each with the path of its module."""
-    return [
-        (path, node)
-        for path, source in read_files().items()
-        for node in list_imports(ast.parse(source))
-    ]
-
-
-def name_modules(node: Import) -> set[str | None]:
-    """Return the modules, or the names, that a statement imports."""
-    return {getattr(node, "module", None)} | {alias.name for alias in node.names}
+def package_imports() -> dict[str, set[str]]:
+    """Return which of our packages each of them imports."""
+    graph = read_graph()
+    imports: dict[str, set[str]] = {}
+    for module in graph.modules:
+        if module.startswith(PACKAGES):
+            imported = graph.find_modules_directly_imported_by(module)
+            ours = {package_of(name) for name in imported if name.startswith(PACKAGES)}
+            package = package_of(module)
+            imports.setdefault(package, set()).update(ours - {package, *PACKAGES})
+    return imports
 
 
 def allowed_imports(package: str) -> set[str]:
@@ -70,42 +55,11 @@ def allowed_imports(package: str) -> set[str]:
     return {*direct, *(other for name in direct for other in allowed_imports(name))}
 
 
-@cache
-def read_imports() -> dict[str, set[str]]:
-    """Return which modules each module imports, at its top and in functions."""
-    modules = {
-        path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for path in read_files()
-    }
-    imports: dict[str, set[str]] = {module: set() for module in modules}
-    for path, node in parse_files():
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        is_package = path.endswith("__init__.py")
-        package = module if is_package else module.rpartition(".")[0]
-        if isinstance(node, ast.Import):
-            imports[module] |= {alias.name for alias in node.names} & modules
-        else:
-            base = resolve_name("." * node.level + (node.module or ""), package)
-            names = {f"{base}.{alias.name}" for alias in node.names}
-            imports[module] |= {n if n in modules else base for n in names} & modules
-        imports[module].discard(module)
-    return imports
-
-
-def package_of(module: str) -> str:
-    """Return the package of a module below the root, e.g. "spacy_sapbert.kb"."""
-    return ".".join(module.split(".")[:2])
-
-
-@cache
-def package_imports() -> dict[str, set[str]]:
-    """Return which packages each package imports."""
-    imports: dict[str, set[str]] = {}
-    for module, imported in read_imports().items():
-        package = package_of(module)
-        others = {package_of(name) for name in imported} - {package, *PACKAGES}
-        imports.setdefault(package, set()).update(others)
-    return imports
+def find_sources(pattern: str) -> set[str]:
+    """Return the files of the packages that contain a regular expression."""
+    files = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
+    found = [path for path in files if re.search(pattern, path.read_text("utf8"))]
+    return {path.relative_to(ROOT).as_posix() for path in found}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -116,15 +70,13 @@ def test_package_imports_only_packages_below_it(package):
 
 
 def test_installed_package_does_not_import_training():
-    for module, imported in read_imports().items():
-        if module.startswith("spacy_sapbert"):
-            assert not any(name.startswith("training") for name in imported), module
+    graph = read_graph()
+    importing = graph.find_downstream_modules("training", as_package=True)
+    assert {name for name in importing if name.startswith("spacy_sapbert")} == set()
 
 
 def test_every_package_is_in_the_table():
-    packages = {
-        package_of(name).removeprefix("spacy_sapbert.") for name in read_imports()
-    }
+    packages = {name.removeprefix("spacy_sapbert.") for name in package_imports()}
     others = {*PACKAGES, "__main__", "training.__main__"}
     assert packages - others == {*MAY_IMPORT}
 
@@ -145,32 +97,10 @@ def test_files_that_are_no_modules_are_in_the_wheel():
 
 
 def test_nothing_is_pickled_or_evaluated():
-    for path, node in parse_files():
-        assert not name_modules(node) & {"pickle", "cloudpickle", "dill", "joblib"}, (
-            path
-        )
-    calls = re.compile(r"(?<![\w.])(?:eval|exec|compile)\(")
-    assert [path for path, source in read_files().items() if calls.search(source)] == []
+    assert not {"pickle", "cloudpickle", "dill", "joblib"} & read_graph().modules
+    assert find_sources(r"(?<![\w.])(?:eval|exec|compile)\(") == set()
 
 
 def test_what_only_some_systems_have_is_in_one_module():
-    words = re.compile(r"\bos\.fork|fcntl|(?<!\w)/dev/|SIGHUP|\btermios\b")
-    found = {path for path, source in read_files().items() if words.search(source)}
+    found = find_sources(r"\bos\.fork|fcntl|(?<!\w)/dev/|SIGHUP|\btermios\b")
     assert found == {"spacy_sapbert/io/system.py"}
-
-
-def test_tests_start_processes_through_one_fixture():
-    """So that they have the marker `process`, and end with their test."""
-    allowed = {ROOT / "tests" / "conftest.py", ROOT / "tests" / "faults.py"}
-    starts = re.compile(r"\bos\.(?:fork|system|popen|posix_spawn)")
-    for path in {*(ROOT / "tests").rglob("*.py")} - allowed:
-        source = path.read_text("utf8")
-        if re.search("subprocess|multiprocessing", source):
-            for node in list_imports(ast.parse(source)):
-                modules = {str(name).partition(".")[0] for name in name_modules(node)}
-                assert not modules & {"subprocess", "multiprocessing"}, path
-        if starts.search(source):
-            for node in ast.walk(ast.parse(source)):
-                assert not (
-                    isinstance(node, ast.Attribute) and starts.match(ast.unparse(node))
-                ), f"{path}:{node.lineno}"

@@ -1,5 +1,6 @@
-"""The README's code runs, and what is generated in it is fresh."""
+"""What is generated in the pages is fresh, and what they name exists."""
 
+import json
 import re
 import runpy
 import shutil
@@ -11,11 +12,12 @@ import srsly
 from weasel.cli.document import project_document
 from weasel.util import load_project_config
 
+import spacy_sapbert
+from spacy_sapbert import extending
 from training.__main__ import COMMANDS
 from training.trainer.settings import read_config
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf8")
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
@@ -23,19 +25,8 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "experiments").rglob("README.md")),
 ]
+TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 PROJECT = srsly.read_yaml(ROOT / "project.yml")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def test_readme_python_prints_its_output(demo_folder, new_process):
-    codes, outputs = blocks("python"), blocks("text")
-    assert len(codes) == len(outputs) == 1
-    for code, output in zip(codes, outputs, strict=True):
-        done = new_process.python(code, cwd=demo_folder)
-        assert done.stdout == output, done.stderr
 
 
 def test_ci_runs_the_tests_that_the_command_leaves_out():
@@ -89,27 +80,6 @@ def test_project_all_checks_first_with_the_settings_of_training():
     assert "--force" not in scripts["train"]  # hours may be lost
 
 
-def test_accuracies_count_ties_by_their_chance_and_beside_it_as_right():
-    """A user gets one answer; lenient ties make the figures higher."""
-    page = (ROOT / "docs" / "papers.md").read_text("utf8")
-    cells = re.findall(
-        r"^\| .+? " + r"\| ([\d.]+) \(([\d.]+)\) " * 3, page, re.MULTILINE
-    )
-    results = ROOT / "experiments" / "sapbert" / "results" / "accuracy.json"
-    tables = srsly.read_json(results)["tables"][:3]
-    for place, ties in enumerate(("expected", "lenient")):
-        columns = [
-            [row["Acc@1 concepts"] for row in table["rows"] if row["Ties"] == ties]
-            for table in tables
-        ]
-        means = [
-            [value["mean"] if isinstance(value, dict) else value for value in column]
-            for column in columns
-        ]
-        found = [tuple(map(float, row[place::2])) for row in cells]
-        assert found == [pytest.approx(row) for row in zip(*means, strict=True)]
-
-
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*/project.yml"))
 
 
@@ -146,3 +116,52 @@ def test_runs_of_grids_have_valid_settings(path):
 def test_pages_install_nothing_by_a_name_that_no_index_has(page):
     text = page.read_text("utf8")
     assert not re.search(r"pip install \S*spacy.sapbert\b(?!\S*/)", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_docs_import_public_names_only(page):
+    text = page.read_text("utf8")
+    inner = re.findall(r"(?:from|import) spacy_sapbert\.([\w.]+)", text)
+    assert {*inner} <= {"extending"}
+    for names in re.findall(r"from spacy_sapbert import (.+)", text):
+        for name in names.split(","):
+            assert name.strip() in spacy_sapbert.PUBLIC
+    for names in re.findall(r"from spacy_sapbert.extending import (.+)", text):
+        for name in names.split(","):
+            assert name.strip() in extending.__all__
+
+
+def test_contributing_names_files_that_exist():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf8")
+    (table,) = re.findall(r"## Where is X\n(.*?)\n## ", page, re.DOTALL)
+    named = re.findall(r"`((?:\w+/)[\w/.*]*)`", table)
+    assert len(named) > 30
+    for name in named:
+        assert any([*folder.glob(name)] for folder in (ROOT, ROOT / "spacy_sapbert")), (
+            name
+        )
+
+
+def test_ci_names_tests_that_exist():
+    named = re.findall(r"\btests/[\w/.]+", (ROOT / ".ci" / "run").read_text("utf8"))
+    assert len(named) > 3
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_public_workflow_runs_what_ci_runs():
+    workflow = srsly.read_yaml(ROOT / ".github" / "workflows" / "ci.yml")
+    steps = [step.get("run") for step in workflow["jobs"]["run"]["steps"]]
+    assert ".ci/run" in steps
+
+
+def test_tutorial_was_run_from_top_to_bottom_without_an_error():
+    notebook = json.loads(TUTORIAL.read_text("utf8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == [*range(1, len(cells) + 1)]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} <= {
+        "stream",
+        "display_data",
+        "execute_result",
+    }
+    assert TUTORIAL.stat().st_size < 300_000
