@@ -26,27 +26,28 @@ nothing\t-1
 """
 
 
-@pytest.fixture
-def gold_file(tmp_path) -> Path:
-    path = tmp_path / "gold.tsv"
-    path.write_text(GOLD, "utf8")
-    return path
-
-
 run_evaluate = partial(invoke, "evaluate")
 
 
-def test_evaluate_writes_results_and_predictions(sample_kb, gold_file, tmp_path):
-    aliases, seen = tmp_path / "aliases.tsv", tmp_path / "seen.txt"
+def test_evaluate_writes_results_and_predictions(sample_kb, tmp_path):
+    names = ("aliases.tsv", "seen.txt", "out.json", "out.jsonl", "other.jsonl")
+    aliases, seen, output, predictions, other = (tmp_path / name for name in names)
+    gold = tmp_path / "gold.tsv"
+    gold.write_text(GOLD, "utf8")
     aliases.write_text("MESH:1\tC0000007\n", "utf8")
     seen.write_text("fever||C0000004\n", "utf8")
-    output, predictions = tmp_path / "evaluation.json", tmp_path / "predictions.jsonl"
+    cuis = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
+    rows = [
+        {"file": "gold.tsv", "line": line, "cuis": [cui], "scores": [0.9]}
+        for line, cui in enumerate(cuis, 2)
+    ]
+    other.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf8")
     options = ["--aliases", aliases, "--seen", seen, "--output", output]
-    result = run_evaluate(
-        sample_kb, gold_file, *options, "--predictions", predictions, code=0
-    )
+    options += ["--predictions", predictions, "--compare", other]
+    result = run_evaluate(sample_kb, gold, *options, code=0)
     results = json.loads(output.read_text("utf8"))
     assert results["settings"]["ks"] == [1, 5]
+    assert results["settings"]["composite"] == "parts"
     assert results["kb"]["counts"]["concepts"] == 8
     assert results["versions"]["spacy-sapbert"]
     assert results["index_recall"]["recall@10"] == 1
@@ -59,40 +60,21 @@ def test_evaluate_writes_results_and_predictions(sample_kb, gold_file, tmp_path)
     # a composite cannot be right with one answer.
     ties = groups["all"]["concepts"]["acc@1"]
     assert (ties["expected"], ties["strict"]) == (0.7, 0.6)
-    assert results["settings"]["composite"] == "parts"
     rows = [json.loads(line) for line in predictions.read_text("utf8").splitlines()]
     assert [row["line"] for row in rows] == [2, 3, 4, 5, 6]
     assert rows[1]["cuis"][:2] == ["C0000001", "C0000002"]
     assert rows[4]["cuis"][0] == "C0000007"
-    for written in (result.output, output.read_text(), predictions.read_text()):
-        assert SENTINEL not in written
-    shown = " ".join(result.stdout.split())
-    assert "5 mentions (1 without an id, or repeated, are left out)" in shown
-    assert "first answer is right 70.0% (29.9% to 92.7%)" in shown
-
-
-def test_evaluate_compares_with_other_predictions(sample_kb, gold_file, tmp_path):
-    pytest.importorskip("scipy", reason="no scipy")
-    aliases, output = tmp_path / "aliases.tsv", tmp_path / "evaluation.json"
-    aliases.write_text("MESH:1\tC0000007\n", "utf8")
-    other = tmp_path / "other.jsonl"
-    cuis = ["C0000004", "C0000002", "C0000008", "C0000001", "C0000007"]
-    rows = [
-        {"file": "gold.tsv", "line": line, "cuis": [cui], "scores": [0.9]}
-        for line, cui in enumerate(cuis, 2)
-    ]
-    other.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf8")
-    options = ["--aliases", aliases, "--compare", other, "--output", output]
-    result = run_evaluate(sample_kb, gold_file, *options, code=0)
-    assert "other.jsonl" in result.output
-    comparison = json.loads(output.read_text("utf8"))["comparison"]
-    assert comparison["with"]["file"] == "other.jsonl"
-    (found,) = comparison["results"]
+    (found,) = results["comparison"]["results"]
     strict = found["ties"]["strict"]
     # Both link fever and headache; only this one links heart attack for certain.
     assert (strict["first"], strict["second"]) == (0.4, 0.6)
     assert (strict["only_first"], strict["only_second"], strict["p"]) == (0, 1, 1)
-    assert SENTINEL not in result.output + output.read_text("utf8")
+    for written in (result.output, output.read_text(), predictions.read_text()):
+        assert SENTINEL not in written
+    shown = " ".join(result.stdout.split())
+    assert "other.jsonl" in shown
+    assert "5 mentions (1 without an id, or repeated, are left out)" in shown
+    assert "first answer is right 70.0% (29.9% to 92.7%)" in shown
 
 
 @pytest.mark.parametrize(
@@ -108,12 +90,7 @@ def test_evaluate_of_ids_in_another_form_is_an_error(sample_kb, tmp_path, rows, 
     result = run_evaluate(sample_kb, path, code=1)
     assert "E725" in result.output
     assert said in result.output
-    assert ("It has" in result.output) == ("UMLS" in said)
     assert SENTINEL not in result.output
-    assert "E423" in run_evaluate(sample_kb, path, path, code=1).output
-    path.write_text(f"mention\tids\n{SENTINEL}\tC8888888\n", "utf8")
-    output = " ".join(run_evaluate(sample_kb, path, code=0).output.split())
-    assert "the concepts of 0.0%" in output
 
 
 def calibrate(*arguments: Any) -> dict[str, Any]:
@@ -146,23 +123,16 @@ def test_calibrate_writes_threshold_and_calibration(annotated_file, own_kb):
     for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
         assert secret not in result.output
         assert secret not in (own_kb / "v2" / "meta.json").read_text("utf8")
-    found = calibrate(own_kb, annotated_file, "--criterion", "precision=0.95")
-    assert read_version(own_kb).manifest.threshold == found["threshold"]
-    assert found["criterion"] == "precision=0.95"
-    assert found["precision"] >= 0.95
 
 
 def test_calibrate_checks_on_other_mentions(annotated_file, own_kb, tmp_path):
-    arguments = (own_kb, annotated_file, "--check")
-    assert "E582" in invoke("calibrate", *arguments, code=1).output
-    invoke("calibrate", own_kb, annotated_file, code=0)
-    before = read_version(own_kb)
     other = tmp_path / "other.tsv"
     text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
     other.write_text(text, "utf8")
-    arguments = (own_kb, other, "--check")
-    assert "Expected calibration error" in invoke("calibrate", *arguments).output
-    found = json.loads(invoke("calibrate", *arguments, "--json").stdout)
+    assert "E582" in invoke("calibrate", own_kb, other, "--check", code=1).output
+    invoke("calibrate", own_kb, annotated_file, code=0)
+    before = read_version(own_kb)
+    found = calibrate(own_kb, other, "--check")
     assert found["files"][0]["file"] == "other.tsv"
     assert (found["precision"], found["linked"], found["nil"]) == (0.75, 40, 20)
     assert read_version(own_kb) == before

@@ -1,7 +1,5 @@
-import csv
 import json
 import re
-import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,19 +15,13 @@ from tests.pipelines import make_nlp
 SENTINEL = "SENTINELTEXT"
 
 
-@pytest.fixture
-def note(tmp_path):
-    path = tmp_path / "note.txt"
-    path.write_text(f"Heart attack and pyrexia, no headache. {SENTINEL}\n")
-    return path
-
-
 def read_lines(path):
     return [json.loads(line) for line in path.read_text("utf8").splitlines()]
 
 
-def test_link_without_pipeline_detects_and_links_names(note, sample_kb, tmp_path):
-    output = tmp_path / "linked.jsonl"
+def test_link_without_pipeline_detects_and_links_names(sample_kb, tmp_path):
+    note, output = tmp_path / "note.txt", tmp_path / "linked.jsonl"
+    note.write_text(f"Heart attack and pyrexia, no headache. {SENTINEL}\n")
     result = invoke("link", sample_kb, note, "--output", output, "--k", 2, code=0)
     (data,) = read_lines(output)
     assert data["id"] == "note.txt"
@@ -134,79 +126,6 @@ def test_link_overlapping_entities_are_left_out_with_a_warning(sample_kb, tmp_pa
     with pytest.warns(UserWarning, match="W533.*of 3 in the input 1 overlap"):
         result = link(sample_kb, path)
     assert "2 entities" in result.stderr
-    nlp = make_nlp(sample_kb, spans_key="sc")
-    nlp.to_disk(tmp_path / "pipeline")
-    result = link(tmp_path / "pipeline", path)
-    assert "4 entities" in result.stderr
-
-
-def test_link_folder_skips_hidden_files_and_models(sample_kb, tmp_path):
-    folder = tmp_path / "notes"
-    for place in (".git", "sub/.cache"):
-        (folder / place).mkdir(parents=True)
-        (folder / place / "x.txt").write_text("fever")
-    (folder / ".hidden.txt").write_text("fever")
-    (folder / "sub" / "a.txt").write_text("fever")
-    shutil.copytree(sample_kb, folder / "kb")
-    shutil.copytree(sample_kb / "v1" / "encoder", folder / "encoder")
-    spacy.blank("en").to_disk(folder / "pipeline")
-    (folder / "encoder" / "vocab.txt").touch()
-    (folder / "pipeline" / "notes.txt").touch()
-    output = tmp_path / "linked.jsonl"
-    result = link(sample_kb, folder, "--output", output)
-    assert [data["id"] for data in read_lines(output)] == ["sub/a.txt"]
-    assert "; not read: 3 hidden, 3 of knowledge bases or models; " in result.stderr
-
-
-@pytest.fixture
-def table(tmp_path) -> Path:
-    path = tmp_path / "notes.csv"
-    rows = [("ward", "note", "nr"), ("A|B", 'fever,\r\n"DM"', "7"), ("C", "", "8")]
-    with open(path, "w", newline="", encoding="utf8") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
-def test_link_csv_with_columns_to_keep(table, sample_kb, tmp_path):
-    fields = ("--text-field", "note", "--id-field", "nr", "--keep", "ward")
-    options = (*fields, "--output")
-    output = tmp_path / "linked.jsonl"
-    link(sample_kb, table, *options, output)
-    first, second = read_lines(output)
-    assert [*first] == ["id", "text", "ward", "entities"]
-    assert (first["id"], first["text"], first["ward"]) == ("7", 'fever,\r\n"DM"', "A|B")
-    assert [e["text"] for e in first["entities"]] == ["fever", "DM"]
-    assert (second["id"], second["text"], second["entities"]) == ("8", "", [])
-    link(sample_kb, table, *options, tmp_path / "linked.csv")
-    with open(tmp_path / "linked.csv", newline="", encoding="utf8") as file:
-        found = [(row["id"], row["text"], row["ward"]) for row in csv.DictReader(file)]
-    assert found == [("7", "fever", "A|B"), ("7", "DM", "A|B")]
-
-
-def test_link_parquet_reads_any_type_and_keeps_columns(sample_kb, tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
-    texts = pa.array(["fever", None, "DM", "fever"], pa.large_string())
-    columns = {
-        "nr": pa.array([1, 2, 3, 4]),
-        "text": texts.dictionary_encode(),
-        "note": pa.StructArray.from_arrays([texts], ["body"]),
-        "day": pa.array([0, 1, None, 3], pa.date32()),
-    }
-    path = tmp_path / "notes.parquet"
-    pq.write_table(pa.table(columns), path, row_group_size=2)
-    for field in ("text", "note.body"):
-        output = tmp_path / f"{field}.parquet"
-        fields = ("--text-field", field, "--id-field", "nr", "--keep", "day,nr")
-        result = link(sample_kb, path, *fields, "--output", output)
-        assert result.stderr.startswith("4 documents, 3 entities, 3 linked, 0 NIL; 1 ")
-        assert "; 1 without text; " in result.stderr
-        found = pq.read_table(output).select(["id", "text", "day", "nr"]).to_pylist()
-        assert [tuple(row.values()) for row in found] == [
-            ("1", "fever", "1970-01-01", "1"),
-            ("3", "DM", None, "3"),
-            ("4", "fever", "1970-01-04", "4"),
-        ]
 
 
 def test_link_on_error_skip_leaves_out_bad_lines(sample_kb, tmp_path):
@@ -269,36 +188,3 @@ def test_a_pipeline_that_links_takes_the_place_of_its_knowledge_base(
     assert "E303" in result.stderr
     assert str(inside) in result.stderr
     assert inside.is_dir()
-
-
-def test_link_a_table_of_spark_becomes_one_in_parts(sample_kb, tmp_path):
-    """It has leftovers of a run that was stopped."""
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    pq = pytest.importorskip("pyarrow.parquet")
-    folder, output = tmp_path / "notes.parquet", tmp_path / "linked.parquet"
-    parts = {
-        "year=2023": {"0": "fever", "2": None, "5": "MI"},
-        "year=2024": {"1": "no headache", "4": "aspirin"},
-        "year=__HIVE_DEFAULT_PARTITION__": {"3": "heart attack and DM"},
-        "_temporary/0": {"9": "fever"},
-    }
-    for name, texts in parts.items():
-        (folder / name).mkdir(parents=True)
-        table = pa.table({"id": [*texts], "text": [*texts.values()]})
-        pq.write_table(table, folder / name / "part-0.parquet")
-    (folder / "_SUCCESS").touch()
-    (folder / ".part-0.parquet.crc").touch()
-    options = ("--keep", "year", "--shard-size", 2, "--output", output)
-    assert "6 documents, 6 entities" in link(sample_kb, folder, *options).stderr
-    parts = sorted(path.name for path in output.glob("part-*"))
-    assert parts == [f"part-0000{number}.parquet" for number in range(3)]
-    rows = pq.read_table(output).to_pylist()
-    found = {(row["id"], row["text"], row["cui"], row["year"]) for row in rows}
-    assert found == {
-        ("0", "fever", "C0000004", "2023"),
-        ("1", "headache", "C0000007", "2024"),
-        ("3", "heart attack", "C0000001", None),
-        ("3", "DM", "C0000005", None),
-        ("4", "aspirin", "C0000006", "2024"),
-        ("5", "MI", "C0000001", "2023"),
-    }
