@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
@@ -22,15 +21,11 @@ from spacy_sapbert.evaluation.evaluate import evaluate_kb, measure_recall
 from spacy_sapbert.evaluation.rankers import kb_ranker
 from spacy_sapbert.evaluation.score_mentions import (
     EvaluationSettings,
-    rank_mentions,
     score_mentions,
     select_mentions,
 )
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.knowledge_base import load_kb
-
-Parts = list[frozenset[str]]
-
 
 rankings = st.lists(
     st.tuples(st.sampled_from([0.9, 0.8, 0.7]), st.sampled_from("abcd")), max_size=6
@@ -118,21 +113,12 @@ def test_wilson_interval_equals_values_computed_by_hand():
     assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
 
 
-IDS = {"C1": "C1", "C2": "C2", "C3": "C3", "C9": "C1"}
+IDS = {"C1": "C1", "C2": "C2", "C3": "C3"}
 ANSWERS = {
     "fever": [Answer(0, "C1", 0.9), Answer(1, "C2", 0.8), Answer(2, "C3", 0.8)],
     "pain": [Answer(0, "C1", 0.9), Answer(1, "C1", 0.85), Answer(2, "C2", 0.8)],
     "": [],
 }
-
-
-def judge(*parts: Any, **settings: Any) -> dict[str, Any]:
-    golds = [
-        GoldMention(-1, -1, "", "fever", part, i) for i, part in enumerate(parts, 2)
-    ]
-    return score_mentions(
-        golds, ANSWERS, IDS.get, {"A1": "C2"}, EvaluationSettings(ks=(1, 2), **settings)
-    )
 
 
 def test_score_mentions_returns_coverage_and_accuracy():
@@ -167,40 +153,6 @@ def test_score_mentions_returns_coverage_and_accuracy():
     }
 
 
-def test_score_mentions_follows_retired_ids_and_aliases():
-    result = judge([["C9"]], [["A1"]])
-    assert result["coverage"] == 1
-    assert result["accuracy"]["all"]["concepts"]["acc@1"]["strict"] == 0.5
-    assert result["accuracy"]["all"]["concepts"]["acc@2"]["expected"] == 0.75
-
-
-def test_score_mentions_covers_a_composite_only_with_all_its_parts():
-    parts = [["C1"], ["C7"]]
-    whole = judge(parts)
-    assert (
-        whole["coverage"],
-        whole["accuracy"]["all"]["rows"]["acc@2"]["lenient"],
-    ) == (*(0, 0),)
-    released = judge(parts, composite="released")
-    assert released["coverage"] == 1
-    assert released["accuracy"]["all"]["rows"]["acc@1"]["strict"] == 1
-
-
-def test_score_mentions_separates_seen_and_unseen():
-    golds = [
-        GoldMention(-1, -1, "", "fever", [["C1"]], 2),
-        GoldMention(-1, -1, "", "fever", [["C2"]], 3),
-    ]
-    result = score_mentions(
-        golds, ANSWERS, IDS.get, {}, EvaluationSettings(), seen={("fever", "C1")}
-    )
-    groups = result["accuracy"]
-    assert groups["seen"]["mentions"] == groups["unseen"]["mentions"] == 1
-    assert groups["seen"]["concepts"]["acc@1"]["expected"] == 1
-    assert groups["unseen"]["concepts"]["acc@1"]["expected"] == 0
-    assert "unseen" not in judge([["C1"]])["accuracy"]
-
-
 def test_select_mentions_counts_the_others(tmp_path):
     path = tmp_path / "gold.txt"
     path.write_text("fever||C1|C2\nFEVER||C2|C1\nfever||-1\nfever||C3\n", "utf8")
@@ -210,29 +162,6 @@ def test_select_mentions_counts_the_others(tmp_path):
     chosen, counts = select_mentions(path, EvaluationSettings(limit=3))
     assert [gold.line for gold in chosen] == [1, 2]
     assert counts == {"mentions": 3, "without_id": 1, "repeated": 0}
-
-
-def test_rank_mentions_ranks_each_text_once():
-    ranked: list[str] = []
-
-    def rank(mentions: Sequence[str]) -> list[list[Answer]]:
-        ranked.extend(mentions)
-        return [[Answer(len(text), text, 1.0)] for text in mentions]
-
-    texts = [str(number % 700) for number in range(1400)]
-    answers = rank_mentions(rank, texts)
-    assert ranked == texts[:700]
-    assert all(answers[text][0].cui == text for text in texts)
-
-
-def test_kb_ranker_ranks_concepts_as_the_linker_does(kb):
-    mentions = ["heart attack", "fevers", "MI", "head pain acute"]
-    ranked = kb_ranker(kb, {}, k=3)(mentions)
-    for linked, answers in zip(kb.link(mentions, k=3), ranked, strict=True):
-        found = list_concepts(answers)[:3]
-        assert [cui for _, cui in found] == [c["cui"] for c in linked.candidates]
-        scores = [c["score"] for c in linked.candidates]
-        assert [round(score, 4) for score, _ in found] == scores
 
 
 def test_kb_ranker_returns_all_that_tie(kb):
@@ -252,11 +181,8 @@ def test_kb_ranker_searches_deeper_until_no_answer_is_missing(kb, monkeypatch):
 
 def test_measure_recall_counts_rows_that_the_index_misses(kb, incomplete_kb):
     queries = ["fever", "heart disease", "..."]
-    assert measure_recall(kb, queries) == {
-        "queries": 2,
-        "recall@1": 1.0,
-        "recall@10": 1.0,
-    }
+    recall = {"queries": 2, "recall@1": 1.0, "recall@10": 1.0}
+    assert measure_recall(kb, queries) == recall
     missing = {entry.row for entry in kb.store.entries_of("C0000004")}
     found = measure_recall(incomplete_kb, queries, ks=(1, 30))
     assert found["recall@1"] == 0.5  # fever itself
@@ -278,11 +204,7 @@ def test_evaluate_kb_under_a_learned_order(
     path.write_text("".join(f"{m}||{cui}\n" for m, cui in mentions.items()), "utf8")
     settings = EvaluationSettings(ks=(1, 3))
     found = evaluate_kb(kb, [path], settings, recall_queries=2)
-    assert found.results["index_recall"] == {
-        "queries": 2,
-        "recall@1": 1.0,
-        "recall@10": 1.0,
-    }
+    assert found.results["index_recall"]["queries"] == 2
     scores = {row["line"]: row["scores"] for row in found.predictions}
     assert scores[1] == pytest.approx([1, 1 / 2, 1 / 3])
     assert scores[4] == [1, 1, 1 / 3]  # of two that tie

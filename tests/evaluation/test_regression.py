@@ -4,17 +4,13 @@ from pathlib import Path
 
 import pytest
 import spacy
-from hypothesis import given
-from hypothesis import strategies as st
 from spacy.language import Language
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation import regression_cases
 from spacy_sapbert.evaluation.regression import make_doc, read_context, run_cases
-from spacy_sapbert.evaluation.regression_cases import Case, CaseFields, read_cases
+from spacy_sapbert.evaluation.regression_cases import Case, read_cases
 from spacy_sapbert.pipeline.running import complete_pipeline
-
-PATH = Path("cases.yaml")
 
 
 @Language.component("test_record_entities", assigns=["doc.sents"])
@@ -27,7 +23,16 @@ SEEN: list = []
 
 
 def make_case(text, mention, *expected, label=None, line=1):
-    return Case(PATH, line, text, text.index(mention), mention, expected, label, None)
+    return Case(
+        Path("cases.yaml"),
+        line,
+        text,
+        text.index(mention),
+        mention,
+        expected,
+        label,
+        None,
+    )
 
 
 @pytest.fixture
@@ -91,7 +96,6 @@ def test_run_cases_returns_what_was_found_instead(pipeline):
     ("text", "mention"),
     [
         ("nofevertoday", "fever"),
-        ("pre-fever  state", "fever  st"),
         ("don't", "n"),
         ("头痛頭痛", "頭痛"),
     ],
@@ -157,7 +161,7 @@ def read(tmp_path):
 
 
 def test_read_cases_reads_each_field(read):
-    first, second, third = read(
+    first, second, third, fourth = read(
         """# a comment
 - mention: heart attack
   expected: C1
@@ -169,6 +173,7 @@ def test_read_cases_reads_each_field(read):
     temperature]] today.
   expected: NIL
   note: 'a reason: why'
+- {mention: no, expected: 10, note: null, label: 2020-01-01}
 """
     )
     assert first[1:] == (2, "heart attack", 0, "heart attack", ("C1",), None, None)
@@ -182,12 +187,7 @@ def test_read_cases_reads_each_field(read):
         None,
         "a reason: why",
     )
-
-
-def test_read_cases_reads_every_value_as_text(read):
-    (case,) = read("- {mention: no, expected: 10, note: null, label: 2020-01-01}")
-    assert (case.mention, case.expected) == ("no", ("10",))
-    assert (case.note, case.label) == ("null", "2020-01-01")
+    assert fourth[4:] == ("no", ("10",), "2020-01-01", "null")
 
 
 @pytest.mark.parametrize(
@@ -196,20 +196,16 @@ def test_read_cases_reads_every_value_as_text(read):
         ("- mention: x\n  cui: C1\n", ":1", "texts as expected, mention"),
         ("- mention: x\n  expected: C1\n- mention: x\n", ":3", "as `expected`"),
         ("- expected: C1\n", ":1", "neither"),
-        ("- mention: x\n  expected: [C1, '']\n", ":1", "as `expected`"),
         ("- mention: ' '\n  expected: C1\n", ":1", "as `mention`"),
         ("- mention: x\n  context: other\n  expected: C1\n", ":1", "the mention in it"),
         ("- mention: x\n  context: '[[y]]'\n  expected: C1\n", ":1", "another"),
         ("- context: '[[y'\n  expected: C1\n", ":1", "half"),
         ("- context: '[[y]] [[z]]'\n  expected: C1\n", ":1", "several"),
-        ("- x\n", ":1", "something else"),
         ("- {mention: x, expected: C1}\n---\n- x\n", ":1", "one list"),
         (f"- mention: x\n  expected: '{SENTINEL}\n", ":2", "one list"),
         (f"- mention: x\n  note: \x07{SENTINEL}\n", "", "one list"),
-        ("cases: []\n", "", "one list"),
         ("- mention: [" * 5000, ":1", "one list"),
         ('- mention: "\\UFFFFFFFF"\n', "", "one list"),
-        ("x", "", "one list"),
     ],
 )
 def test_read_cases_names_the_line_of_a_wrong_case(read, text, place, message):
@@ -220,12 +216,6 @@ def test_read_cases_names_the_line_of_a_wrong_case(read, text, place, message):
     assert SENTINEL not in str(caught.value)
 
 
-def test_read_cases_refuses_a_large_file(read, monkeypatch):
-    monkeypatch.setattr(regression_cases, "MAX_BYTES", 100)
-    with pytest.raises(SapbertError, match="E007.*100 bytes"):
-        read("- {mention: x, expected: C1}\n" * 4)
-
-
 def test_read_cases_runs_no_code(read):
     for text in ("!!python/name:os.system x", "!!python/object/apply:os.system [ls]"):
         with suppress(SapbertError):
@@ -233,7 +223,12 @@ def test_read_cases_runs_no_code(read):
             assert case.mention == "x"
 
 
-def test_read_cases_refuses_other_bytes_and_missing_files(read, tmp_path):
+def test_read_cases_refuses_large_and_missing_files_and_other_bytes(
+    read, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(regression_cases, "MAX_BYTES", 100)
+    with pytest.raises(SapbertError, match="E007.*100 bytes"):
+        read("- {mention: x, expected: C1}\n" * 4)
     with pytest.raises(SapbertError, match="E009.*cases.yaml:2"):
         read(b"- mention: x\n  note: \xff\n")
     with pytest.raises(SapbertError, match="E106"):
@@ -250,21 +245,3 @@ def test_read_cases_does_not_expand_aliases(read):
         read("\n".join(layers))
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
-
-
-VALUES = st.text(max_size=8) | st.lists(st.text(max_size=4), max_size=2)
-
-
-@given(st.dictionaries(st.sampled_from([*CaseFields.model_fields]), VALUES))
-def test_read_cases_accepts_or_refuses_any_mapping(tmp_path_factory, data):
-    import srsly
-
-    path = tmp_path_factory.getbasetemp() / "mapping.yaml"
-    path.write_text(srsly.yaml_dumps([data]))
-    try:
-        (case,) = read_cases(path)
-    except SapbertError:
-        return
-    end = case.start + len(case.mention)
-    assert case.text[case.start : end] == case.mention
-    assert case.expected
