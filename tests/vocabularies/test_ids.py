@@ -1,6 +1,6 @@
 import pytest
 
-from spacy_sapbert.vocabularies.ids import id_key, rewrite_id
+from spacy_sapbert.vocabularies.ids import id_key
 
 
 @pytest.mark.parametrize(
@@ -27,21 +27,3 @@ from spacy_sapbert.vocabularies.ids import id_key, rewrite_id
 )
 def test_id_key_is_equal_for_the_same_id(id, source, key):
     assert id_key(id, source) == key
-
-
-@pytest.mark.parametrize(
-    ("id", "like", "expected"),
-    [
-        ("C026098", "MESH:D000077287", "MESH:C026098"),
-        ("MESH:C026098", "D000077287", "C026098"),
-        ("C0000001", "C0000002", "C0000001"),
-        ("OMIM:1", "MESH:D000077287", "OMIM:1"),
-    ],
-)
-def test_rewrite_id_follows_another(id, like, expected):
-    assert rewrite_id(id, like) == expected
-
-
-@pytest.mark.parametrize("id", ["http://", "a://b/c/", "a://" + "b" * 5000 + "!"])
-def test_id_key_of_a_strange_iri_is_a_text(id):
-    assert isinstance(id_key(id), str)

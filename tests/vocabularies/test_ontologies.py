@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.ontologies.rdf import id_of
 from spacy_sapbert.vocabularies.registry import guess_format
 from tests.vocabularies import whole
 from tests.vocabularies.test_examples import FOLDER
@@ -40,20 +39,13 @@ def test_read_obo_long_line_takes_no_longer_than_its_length(tmp_path, piece):
     assert read(path)[0][0].cui == "X:1"
 
 
-GRAPH = b'{"graphs": [{"nodes": ['
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"", b"[]", b"{}", b"[" * 200_000),
-        *(b'{"graphs": [5]}', b'{"graphs": [{"nodes": 5}]}'),
-        *(b'{"graphs": [{"edges": 5}]}', b'{"graphs": "\xff"}'),
-        GRAPH + b'{"a":' * 200_000 + b"1",
-        GRAPH + b"9" * 5_000 + b"]}]}",
-        GRAPH + b"1e999]}]}",
+        *(b"[]", b'{"graphs": [5]}', b'{"graphs": [{"nodes": 5}]}'),
+        b'{"graphs": [{"nodes": [' + b'{"a":' * 200_000 + b"1",
     ],
-    ids=range(11),
+    ids=range(4),
 )
 def test_read_obographs_file_that_is_no_graph_is_an_error(tmp_path, data):
     path = tmp_path / "vocabulary.json"
@@ -112,42 +104,20 @@ def test_read_rdf_skos_is_the_same_in_each_syntax(name, tmp_path):
     assert concepts == expected
 
 
-@pytest.mark.parametrize(
-    ("iri", "id"),
-    [
-        ("http://purl.obolibrary.org/obo/DOID_8718", "DOID:8718"),
-        ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
-        ("http://voc.example/c/1", "http://voc.example/c/1"),
-        ("http://a.example/v1/heart_attack", "http://a.example/v1/heart_attack"),
-        ("http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#C3262", "NCIT:C3262"),
-        ("http://purl.obolibrary.org/obo/NCIT_C3262", "NCIT:C3262"),
-        ("http://example.org/onto#Heart", "http://example.org/onto#Heart"),
-    ],
-)
-def test_id_of_shortens_iris_of_ontologies(iri, id):
-    assert id_of(iri) == id
-
-
 def test_read_rdf_hostile_files_are_errors(tmp_path):
     bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY obo'
     file = '<!ENTITY c SYSTEM "file:///etc/passwd"><!ENTITY obo'
-    # expat itself limits what one entity expands to
-    many = f'<!ENTITY z "{"z" * (1 << 19)}"><!ENTITY obo'
-    expanded = OWL.replace("<!ENTITY obo", many).replace("blueness", "&z;" * 300)
     for name, text, code in (
         ("x.owl", OWL.replace("<!ENTITY obo", bomb), "E150"),
         ("x.owl", OWL.replace("<!ENTITY obo", file), "E150"),
-        ("x.owl", expanded, "E150"),
         ("x.owl", OWL.replace("<rdfs:label>fever", "<a>" * 10_000), "E007"),
         (
             "x.owl",
             OWL.replace("<rdfs:label>f", f"<!-- {'x' * (1 << 23)} --><a>f", 1),
             "E007",
         ),
-        ("x.owl", OWL[:-20], "E150"),
         ("x.ttl", SKOS + "x:1 x:p " + "[ x:p " * 5000, "E150"),
         ("x.ttl", "secret words", "E150"),
-        ("x.ttl", "", "E106"),
     ):
         path = tmp_path / name
         path.write_text(text, "utf8")

@@ -3,15 +3,11 @@
 import csv
 import re
 import shutil
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.registry import guess_format
@@ -132,19 +128,6 @@ def test_read_icd11_of_excel_is_as_its_text(tmp_path):
     path = write_book(tmp_path, *rows).rename(tmp_path / f"{text.stem}.xlsx")
     assert guess_format(path) == "icd11"
     assert read(path)[0] == read(text)[0]
-
-
-@settings(max_examples=10)
-@given(place=st.floats(0, 1), extra=st.binary(min_size=1, max_size=8))
-def test_read_table_of_damaged_excel_is_concepts_or_a_sapbert_error(place, extra):
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_book(Path(folder), ["id", "name"], ["X", "fever"])
-        data = path.read_bytes()
-        where = int(place * len(data))
-        path.write_bytes(data[:where] + extra + data[where + len(extra) :])
-        with suppress(SapbertError):
-            concepts, _ = read(path)
-            assert all(each.cui and each.aliases for each in concepts)
 
 
 def test_read_omop_and_rxnorm_errors_of_tables_and_filters(tmp_path):
