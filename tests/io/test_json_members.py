@@ -64,37 +64,6 @@ def test_read_members_parses_as_python_does_whatever_the_blocks(
         assert read(path) == expected
 
 
-def is_list_of(text: str) -> bool:
-    """Return whether a text is JSON with a list as `c`."""
-    try:
-        data = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(data, dict) and isinstance(data.get("c"), list)
-
-
-@given(
-    members=LISTS,
-    place=st.integers(0, 200),
-    insert=st.sampled_from(list('{}[],:"0e\\\n')),
-    cut=st.booleans(),
-)
-def test_read_members_damaged_json_is_an_error_or_valid_json(
-    tmp_path_factory, members, place, insert, cut
-):
-    text = json.dumps({"c": members}, ensure_ascii=False)
-    text = text[:place] + ("" if cut else insert + text[place:])
-    path = write(tmp_path_factory.mktemp("json"), text.encode("utf8", "replace"))
-    try:
-        found = read(path)
-    except JSONError:
-        assert not is_list_of(text)
-        return
-    # after the last bracket, yajl lets half of a text stand
-    data, _ = json.JSONDecoder().raw_decode(text.lstrip())
-    assert [member for _, member in found] == data["c"]
-
-
 @pytest.mark.parametrize(
     "data",
     [

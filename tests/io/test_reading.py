@@ -152,11 +152,3 @@ def test_read_lines_missing_file_or_folder_is_an_error(tmp_path):
         lines_of(tmp_path / "nothing")
     with pytest.raises(SapbertError, match="E002"):
         lines_of(tmp_path)
-
-
-def test_empty_file_says_it_is_empty(tmp_path):
-    from spacy_sapbert.vocabularies.registry import read_vocabulary
-
-    (tmp_path / "hp.obo").touch()
-    with pytest.raises(SapbertError, match="E106.*the file is empty"):
-        list(read_vocabulary(tmp_path / "hp.obo"))

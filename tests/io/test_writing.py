@@ -72,20 +72,6 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
-def write_and_fail(path: Path) -> None:
-    with write_atomically(path) as file:
-        file.write(b"new")
-        raise RuntimeError
-
-
-def test_write_atomically_failure_leaves_only_the_old_file(tmp_path):
-    path = write(tmp_path / "x", b"old")
-    with pytest.raises(RuntimeError):
-        write_and_fail(path)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_write_atomically_full_disk_is_an_error_and_leaves_the_old_file(
     tmp_path, new_process
 ):
