@@ -197,10 +197,10 @@ def make_docs(name: str) -> list[LinkedDoc]:
 
 
 def make_page_doc() -> LinkedDoc:
-    """What the page shows in several ways: ties, scores, groups, overlaps."""
-    text = "MI cold ASPIRIN heart attack now low high anat none"
+    """What the page shows in several ways: ties, scores, groups, overlaps, markup."""
+    text = "MI cold ASPIRIN heart attack now low high anat none <p> <q> <r>"
     tied = [
-        {**OTHER, "cui": f"C{n}", "name": f"Name {n}", "score": score, "tie": "id"}
+        {**OTHER, "cui": f"C{n}", "name": f"<b>{n}", "alias": "<i>", "score": score}
         for n, score in enumerate([1.0, 1.0, *[0.5] * 11])
     ]
     shown: list[tuple[str, dict[str, Any]]] = [
@@ -214,6 +214,9 @@ def make_page_doc() -> LinkedDoc:
         ("high", {"score": 0.8}),
         ("anat", {"cui": "UBERON:1", "types": ["ANAT"]}),
         ("none", {"cui": None, "name": None, "score": None, "note": "empty"}),
+        ("<q>", {"cui": None, "name": None, "score": None, "note": "<i>"}),
+        ("<p>", {"label": "<b>", "cui": "<b>'\"&", "name": "<u>", "types": ["<s>"]}),
+        ("<r>", {"tie": "<em>", "note": "<i>", "candidates": [ASPIRIN]}),
     ]
     base: dict[str, Any] = {"label": "L", "cui": "C0004057", "name": "Aspirin"}
     base |= {"score": 0.9, "probability": None, "types": [], "codes": {}}
@@ -223,7 +226,7 @@ def make_page_doc() -> LinkedDoc:
         for mention, fields in shown
         for start in [text.index(mention)]
     ]
-    return LinkedDoc("es", text, entities, lang="es")
+    return LinkedDoc("<es>", text, entities, lang="es")
 
 
 def write_docs(
@@ -284,20 +287,6 @@ def test_documents_are_read_whole_and_written_again(name, include_text, tmp_path
     cuis = [each["cui"] or None for doc in found for each in doc.entities]
     assert cuis == [None, "C0004057"]
     assert [*open_linked(again, name)[0]] == found
-
-
-@pytest.mark.parametrize(
-    ("name", "format"),
-    [
-        ("pubtator/corpus.txt", "pubtator"),
-        ("csv/links.csv", "csv"),
-        *((name, None) for name in ("csv/without id.csv", "documents/columns.csv")),
-        *((name, None) for name in ("mapped/terms.csv", "jsonl/linked.jsonl")),
-        *((name, None) for name in ("tsv/gold.tsv", "biosyn/corpus")),
-    ],
-)
-def test_linked_documents_are_told_from_others(name, format):
-    assert detect_linked(FOLDER / name) == format
 
 
 LINE = '{"text": "", "ward": "A", "entities": []}\n'

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
-from spacy.tokens import Span
+from spacy.tokens import Span, SpanGroup
 
 from spacy_sapbert.formats import gold_docs
+from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.gold_docs import make_gold, make_gold_docs
 from tests.pipelines import NLP
@@ -57,8 +57,17 @@ def test_make_gold_has_the_places_and_ids_of_a_group_else_those_of_its_spans():
     assert make_gold(doc, spans_key="other").mentions == []
 
 
-def test_gold_docs_may_be_longer_than_the_pipeline_takes():
-    nlp = spacy.blank("en")
-    nlp.max_length = 5
-    assert make((0, 6, "A", [["C1"]]), nlp=nlp).ents
-    assert nlp.max_length == 5
+def test_entities_of_a_group_with_equal_offsets_keep_their_own_links():
+    doc = NLP("one two three four")
+    spans = [Span(doc, 2, 3, label=label) for label in "ABC"] + [Span(doc, 0, 1)]
+    group = SpanGroup(doc, name="sc", spans=spans)
+    group.attrs["cui"] = ["C1", "C2", None, "C4"]
+    group.attrs["link_note"] = [None, None, "empty", None]
+    doc.spans["sc"] = group
+    described = describe_entities(doc, spans_key="sc")
+    assert [(e["start"], e["label"], e["cui"], e["note"]) for e in described] == [
+        (0, "", "C4", None),
+        (8, "A", "C1", None),
+        (8, "B", "C2", None),
+        (8, "C", None, "empty"),
+    ]

@@ -108,17 +108,11 @@ def test_parts_of_another_command_are_left_alone_unless_forced(tmp_path):
     with pytest.raises(SapbertError, match="E560.*another `kb`, `size`"):
         open_state(tmp_path, {"k": 10}, force=False)
     assert contents(tmp_path) == before
+    (tmp_path / "part-00003.txt").write_text("left by a run that was killed")
     run(tmp_path, size=4, force=True)
     assert len(list(tmp_path.glob("part-*"))) == 2
     assert (tmp_path / "mine.txt").read_text() == "mine"
     run(tmp_path, size=4)
-
-
-def test_parts_force_removes_a_part_that_no_state_lists_yet(tmp_path):
-    run(tmp_path, DOCUMENTS[:6])
-    (tmp_path / "part-00002.txt").write_text("left by a run that was killed")
-    run(tmp_path, DOCUMENTS[:3], force=True)
-    assert sorted(contents(tmp_path)) == [STATE_FILE, "part-00000.txt"]
 
 
 def test_parts_never_go_into_a_folder_with_other_files(tmp_path):

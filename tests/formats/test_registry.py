@@ -1,5 +1,3 @@
-import io
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -13,7 +11,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import gold
 from spacy_sapbert.formats.corpus import open_corpus
-from spacy_sapbert.formats.entities import BREAKS, describe_docs
+from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.registry import (
     FORMATS,
@@ -35,33 +33,6 @@ LIBRARIES = {name: format.library for name, format in WRITERS.items() if format.
 def need_library(name: str) -> None:
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name][0])
-
-
-@pytest.mark.parametrize("name", sorted({*FILES} - BINARY))
-def test_formats_all_write_a_stream_without_holding_it(name):
-    need_library(name)
-    file = io.BytesIO()
-    sizes = []
-
-    def docs() -> Any:
-        for number in range(3):
-            sizes.append(file.tell())
-            doc = NLP("any text")
-            doc.ents = [Span(doc, 0, 1, label="L")]
-            yield number, doc
-
-    load_writer(name)(describe_docs(docs()), file)
-    assert sizes[0] < sizes[1] < sizes[2]
-    file.getvalue().decode("utf8")
-
-
-@pytest.mark.parametrize(("name", "library"), [*LIBRARIES.items()])
-def test_formats_name_the_command_for_a_library_that_is_missing(
-    name, library, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, library[0], None)
-    with pytest.raises(SapbertError, match=rf"E521.*pip install {library[1]}"):
-        load_writer(name)
 
 
 def test_formats_leave_nothing_where_a_document_fails(tmp_path):

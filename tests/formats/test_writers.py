@@ -185,15 +185,6 @@ def omop_doc() -> Doc:
     return make_doc("Took\naspirin " + "now " * 100, *spans)
 
 
-def test_omop_snippets_and_concepts_without_an_athena_id(omop_doc):
-    first, second = write_omop([(-7, omop_doc)], system="pipe 1.0")
-    assert {first["nlp_system"], second["nlp_system"]} == {"pipe 1.0"}
-    assert first["snippet"].startswith("Took aspirin now now")
-    assert {len(row["snippet"]) for row in (first, second)} == {250, 132}
-    assert (first["note_id"], first["note_nlp_concept_id"]) == ("-7", "0")
-    assert second["term_modifiers"] == ""
-
-
 @pytest.mark.parametrize("id", ["note.txt", None, 2**63, "٣"])
 def test_omop_id_that_is_no_note_id_is_an_error(id, omop_doc):
     with pytest.raises(SapbertError, match="E378.*--id-field"):

@@ -35,7 +35,6 @@ def installed(monkeypatch) -> Iterator[None]:
     sys.modules.pop("sapbert_hierarchies", None)
 
 
-read_maps = partial(whole.read, format="maps")
 LABELS, ROLLUP = "phecodeX_labels.csv", "phecodeX_rollup_map.csv"
 CODES = """"phenotype","description","icd10_only"
 "BI_160","Deficiency anemias",0
@@ -83,20 +82,3 @@ def test_read_phecode_parents_are_the_nearest_of_what_a_code_rolls_up_to(tmp_pat
     assert report.notes == ["phecodeX_rollup_map.csv is not there: no parents."]
     with pytest.raises(SapbertError, match=r"labels\.csv:1: .*phenotype"):
         read(write(tmp_path, LABELS, '"code","name"\n"1","fever"\n'))
-
-
-@pytest.mark.parametrize("line", ["L9", "L9\t", "\tname", "L9\tname\tmore"])
-def test_read_maps_invalid_line_is_named_or_counted(tmp_path, line):
-    names = f"L1\tLaboratory\n{line}\nL3\tBlood count\n"
-    path = write(tmp_path, "loinc_names.tsv", names)
-    with pytest.raises(SapbertError, match="E117") as error:
-        read_maps(path)
-    assert f"{path}:2:" in str(error.value)
-    concepts, report = read_maps(path, on_error="skip")
-    assert [each.cui for each in concepts] == ["L1", "L3"]
-    assert report.notes == ["loinc_parents.tsv is not there: no parents."]
-    assert report.dropped["bad lines"] == 1
-    path.write_text("L1\tLaboratory\n", "utf8")
-    write(tmp_path, "loinc_parents.tsv", f"{line}\n")
-    with pytest.raises(SapbertError, match=r"loinc_parents\.tsv:1:"):
-        read_maps(path)

@@ -1,6 +1,5 @@
 """Several vocabularies: united, mapped, compared, with retired ids."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.compare import (
     Difference,
     compare_vocabularies,
-    describe_difference,
 )
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from spacy_sapbert.vocabularies.merge import unite_vocabularies
@@ -59,12 +57,6 @@ def test_compare_vocabularies_yields_every_difference_by_id(tmp_path):
     assert not [*compare_vocabularies(new, new)]
 
 
-def test_describe_difference_shows_three_names_of_each_side():
-    difference = Difference("names", "X:1", [*"abc"], [*"defg"], "Fever")
-    line = "names X:1 Fever: -a, b, c +d, e, f and 1 more"
-    assert describe_difference(difference) == line
-
-
 def test_compare_vocabularies_ids_must_ascend(tmp_path):
     path = tmp_path / "old.jsonl"
     write_concepts(path, reversed(OLD))
@@ -84,30 +76,14 @@ def test_vocabulary_that_is_mapped_to_nothing_is_an_error(tmp_path):
         list(read_vocabularies(paths, xrefs=[UNITED / "map.sssom.tsv"]))
 
 
-VOCABULARY = [
-    Concept("MESH:D1", ["one"]),
-    Concept("MESH:D2", ["two"], retired=["MESH:C2"]),
-]
-
-
-def read_retired(
-    folder: Path, text: str, on_error: str = "fail"
-) -> tuple[dict[str, list[str]], Report]:
-    """Retired ids by concept, and the report of the file of retired ids."""
-    write_concepts(folder / "c.jsonl", VOCABULARY)
-    path = folder / "old.tsv"
-    path.write_text(text, "utf8")
-    reports = [Report(), Report()]
-    found = read_vocabularies(
-        [folder / "c.jsonl"], retired=[path], reports=reports, on_error=on_error
-    )
-    return {concept.cui: concept.retired for concept in found}, reports[1]
-
-
 @pytest.mark.parametrize("line", ["A\t", "A\tB\tC", 'A,"B'])
 def test_retired_ids_with_a_bad_line_are_an_error(tmp_path, line):
+    write_concepts(tmp_path / "c.jsonl", [Concept("MESH:D1", ["one"])])
+    files, retired = [tmp_path / "c.jsonl"], tmp_path / "old.tsv"
+    retired.write_text(f"X\tMESH:D1\n{line}\n")
     with pytest.raises(SapbertError, match="E117.*old.tsv:2"):
-        read_retired(tmp_path, f"X\tMESH:D1\n{line}\n")
-    found, report = read_retired(tmp_path, f"X\tMESH:D1\n{line}\n", on_error="skip")
-    assert found["MESH:D1"] == ["X"]
-    assert report.dropped["bad lines"] == 1
+        list(read_vocabularies(files, retired=[retired]))
+    more: Any = {"reports": [Report(), Report()], "on_error": "skip"}
+    (concept,) = read_vocabularies(files, retired=[retired], **more)
+    assert concept.retired == ["X"]
+    assert more["reports"][1].dropped["bad lines"] == 1

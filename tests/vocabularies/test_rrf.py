@@ -53,25 +53,16 @@ def names_of(path: Path, **options: Any) -> dict[str, list[str]]:
 fail = partial(whole.fail, format="rrf")
 
 
-@pytest.mark.parametrize(
-    ("options", "values", "asked", "near"),
-    [
-        ({"sources": ("SNOMED",)}, {"SAB": "SNOMEDCT_US"}, "SNOMED", "SNOMEDCT_US"),
-        ({"languages": ("EGN", "ENG")}, {}, "EGN", "ENG"),
-        ({"types": ("T0233",)}, {}, "T0233", "T023"),
-    ],
-)
-def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(
-    tmp_path, options, values, asked, near
-):
-    write_conso(tmp_path, atom(HEART, "a"), atom(HEART, "b", **values))
+def test_read_rrf_unknown_filter_value_is_an_error_with_suggestions(tmp_path):
+    write_conso(tmp_path, atom(HEART, "a"), atom(HEART, "b"))
     assert "MRSTY.RRF" in fail(tmp_path, types=("T047",))
     assert fail(tmp_path, cui_pattern="(").startswith("[E331]")
     write_table(tmp_path, "MRSTY", make_row("MRSTY", CUI=HEART, TUI="T023"))
-    error = fail(tmp_path, **options)
+    error = fail(tmp_path, languages=("EGN", "ENG"))
     assert error.startswith("[E105]")
-    assert f"but got {asked}." in error
-    assert f"Did you mean {near}" in error
+    assert "but got EGN. " in error
+    assert "Did you mean ENG" in error
+    assert "Did you mean T023" in fail(tmp_path, types=("T0233",))
 
 
 @pytest.mark.parametrize("how", ["plain", "each", "whole"])

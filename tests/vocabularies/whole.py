@@ -18,11 +18,6 @@ def read(
     return list(read_vocabulary(path, format, report=report, **options)), report
 
 
-def read_by_id(path: Path, **options: Any) -> tuple[dict[str, Concept], Report]:
-    concepts, report = read(path, **options)
-    return {concept.cui: concept for concept in concepts}, report
-
-
 def fail(path: Path, format: str | None = None, **options: Any) -> str:
     """Return the text of the error that reading ends with."""
     with pytest.raises(SapbertError) as caught:
