@@ -162,21 +162,15 @@ def test_limits_are_read_from_the_command_line():
             read_limits([bad])
 
 
-def test_a_service_that_cannot_write_is_not_ready(
-    open_local, sample_kb, tmp_path, monkeypatch
-):
-    client = open_local(sample_kb, ReviewStore(tmp_path / "reviews.db"))
+def test_a_full_disk_is_507(open_local, sample_kb, store, monkeypatch):
+    """SQLite reports a file that may not grow as it does a full disk."""
+    client = open_local(sample_kb, store)
     assert client.get("/readyz").status == 200
     full = SimpleNamespace(free=10)
     with monkeypatch.context() as patch:
         patch.setattr(store_module, "disk_usage", lambda _: full)
         assert client.get("/readyz").status == 507
     assert client.get("/healthz").status == 200
-
-
-def test_a_full_disk_is_507(open_local, sample_kb, store):
-    """SQLite reports a file that may not grow as it does a full disk."""
-    client = open_local(sample_kb, store)
     pages = store.query("PRAGMA page_count")[0][0]
     store.query(f"PRAGMA max_page_count = {pages}")
     answer = client.post("/reviews/documents", {"name": "a", "text": "Fever. " * 9_000})

@@ -1,7 +1,6 @@
 """Documents to review: read from files, queued, done, compared, removed for good."""
 
 import io
-import json
 import tempfile
 import zipfile
 from contextlib import nullcontext
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.reviews import imports
@@ -19,19 +17,6 @@ from spacy_sapbert.serve.reviews.imports import import_uploads
 from spacy_sapbert.serve.reviews.queue import make_queue
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore, Span
 
-from .conftest import decide, link_all
-
-PUBTATOR = (
-    "1|t|Fever after aspirin.\n1|a|No headache.\n1\t0\t5\tFever\tDisease\tC0000004\n"
-    "1\t12\t19\taspirin\tChemical\tC0000005\n\n"
-)
-JSONL = json.dumps(
-    {
-        "id": "note-7",
-        "text": "A heart attack.",
-        "entities": [{"start": 2, "end": 14, "label": "DISO", "cui": "C0000001"}],
-    }
-)
 ANN = "T1\tDisease 4 9\tfever\nN1\tReference T1 KB:C0000004\tFever\n"
 
 
@@ -50,30 +35,18 @@ def brat_archive() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("files", "name", "spans"),
+    ("file", "data", "name", "spans"),
     [
-        ({"a.txt": "Plain fever.\r\n"}, "a.txt", None),
-        (
-            {"a.txt": PUBTATOR},
-            "1",
-            [(0, 5, "Disease", "C0000004"), (12, 19, "Chemical", "C0000005")],
-        ),
-        ({"a.jsonl": JSONL}, "note-7", [(2, 14, "DISO", "C0000001")]),
-        ({"b.zip": brat_archive()}, "deep/b.txt", [(4, 9, "Disease", "C0000004")]),
-        ({"l.csv": "id,text\nx,F\xe9brile\n".encode("latin-1")}, "x", None),
+        ("b.zip", brat_archive(), "deep/b.txt", [Span(4, 9, "Disease", "C0000004")]),
+        ("l.csv", "id,text\nx,F\xe9brile\n".encode("latin-1"), "x", None),
     ],
 )
-def test_files_are_read_with_what_they_propose(store, kb, files, name, spans):
-    uploads = {
-        file: data if isinstance(data, bytes) else data.encode()
-        for file, data in files.items()
-    }
-    found = import_uploads(store, kb, uploads.items())
-    (id,) = found.documents
+def test_files_are_read_with_what_they_propose(store, kb, file, data, name, spans):
+    (id,) = import_uploads(store, kb, [(file, data)]).documents
     document = store.document(id)
     assert document is not None
     assert document.name == name
-    assert store.proposals(id) == (spans and [Span(*span) for span in spans])
+    assert store.proposals(id) == spans
 
 
 def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(store, kb):
@@ -85,8 +58,9 @@ def test_a_file_that_cannot_be_read_is_an_error_without_our_folder(store, kb):
     for broken in (brat_archive()[:-30] + b"PK\x05\x06", b"Fever."):
         with pytest.raises(RequestError, match="Expected an archive"):
             import_uploads(store, kb, [("a.zip", broken)])
-    with pytest.raises(SapbertError):  # a document, with whatever inside
-        import_uploads(store, kb, [("a.docx", brat_archive())])
+    fever = ("a.txt", b"Fever.")  # it is not kept either
+    with pytest.raises(RequestError, match="ward/letter.docx.*Save it as text"):
+        import_uploads(store, kb, [fever, ("ward/letter.docx", brat_archive())])
     assert store.documents() == []
 
 
@@ -206,16 +180,6 @@ def test_no_note_of_an_upload_disappears(store, kb, files, names):
     assert len(store.documents()) == 2
 
 
-def test_an_upload_with_an_invalid_file_keeps_nothing(store, kb):
-    files = [("a.txt", b"Fever."), ("b.jsonl", b'{"id": 1}\n')]
-    with pytest.raises(RequestError, match=r"b\.jsonl:1"):
-        import_uploads(store, kb, files)
-    with pytest.raises(RequestError, match="Save it as text") as caught:
-        import_uploads(store, kb, [files[0], ("ward/letter.docx", b"PK\x03\x04")])
-    assert "ward/letter.docx" in str(caught.value)
-    assert store.documents() == []
-
-
 def test_more_documents_than_are_kept_are_none(tmp_path):
     store = ReviewStore(tmp_path / "few.db", most_documents=2)
     notes = [NewNote(str(number), "Fever.") for number in range(3)]
@@ -243,42 +207,3 @@ def test_a_detected_mention_that_is_no_mention_opens_what_is_in_it(store):
     assert count("key-first", "C0") == 0
     assert count("key-second", "NO_MENTION") == 1
     assert count("key-third", "OPEN") == 2
-
-
-TURNS = ["Funny turn. A FUNNY  turn; funny turns", "funny\nturn", "funny turn", "none"]
-
-
-def test_a_text_that_was_marked_is_found_everywhere_else(open_local, sample_kb, store):
-    """138 marks by hand were 82 texts."""
-    client = open_local(sample_kb, store)
-    ids = store.add_documents(
-        NewNote(str(number), text) for number, text in enumerate(TURNS)
-    ).documents
-    place = {"document": ids[0], "start": 0, "end": 10, "label": ""}
-    decide(client, "Ada", [place], "C0000008")
-
-    def find(reviewer: str = "Ada", text: str = "Funny turn") -> Any:
-        query = {"text": text, "document": ids[0], "reviewer": reviewer}
-        return client.get("/reviews/occurrences", query).json()
-
-    found = find()
-    places = [(one["document"], one["start"], one["text"]) for one in found["places"]]
-    assert places == [
-        (ids[0], 14, "FUNNY  turn"),
-        (ids[1], 0, "funny\nturn"),
-        (ids[2], 0, "funny turn"),
-    ]
-    assert found["total"] == find("Ben")["total"] - 1 == 3
-    decide(client, "Ada", found["places"], "C0000008")
-    assert find()["total"] == 0
-    store.set_done(ids[2], "Ben", True)
-    decide(client, "Ben", [{**place, "document": ids[1]}], "OPEN")
-    # The mark that is open, not the note that is done.
-    left = [(one["document"], one["start"]) for one in find("Ben")["places"]]
-    assert left == [(ids[0], 0), (ids[0], 14), (ids[1], 0)]
-    # Where a mention of other words is, nothing is offered.
-    store.add_documents([NewNote("m", "chest pain, pain", [Span(0, 10, "", "")])])
-    link_all(client)
-    (pain,) = find(text="pain")["places"]
-    assert pain["start"] == 12
-    assert find(text="(a+)+$")["total"] == 0

@@ -1,31 +1,13 @@
 """/link, and what a person types into a field; see `test_answers.py` too."""
 
-import json
-
 import pytest
 
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.serve import lookup
 from spacy_sapbert.serve.lookup import find_names
-from spacy_sapbert.serve.requests import LinkAnswer
 from spacy_sapbert.vocabularies.concepts import Concept
 
 TEXT = "😀 Fever after a heart attack."
-
-
-def test_link_gives_what_the_command_writes(local, sample_kb):
-    from spacy_sapbert.formats.entities import describe_entities
-    from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
-
-    nlp = load_pipeline(None)
-    complete_pipeline(nlp, kb=str(sample_kb), mentions="names")
-    expected = json.loads(json.dumps(describe_entities(nlp(TEXT))))
-    answer = local.post("/link", {"texts": [TEXT, ""]})
-    assert LinkAnswer.model_validate_json(answer.body, strict=True)
-    document, empty = answer.json()["documents"]
-    assert empty == {"entities": [], "error": None}
-    assert {one.pop("certainty") for one in document["entities"]} <= {"sure", "unsure"}
-    assert document["entities"] == expected
 
 
 def test_link_refuses_a_text_that_takes_hours_and_links_the_others(local):
@@ -60,8 +42,6 @@ def typed_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
             ["Type 2 diabetes", "Type II collagen", "Type IIb collagen"]
             + ["Diabetes type 2"],
         ),
-        ("type 2 di", ["Type 2 diabetes", "Diabetes type 2"]),
-        ("crohn's", ["Crohn's disease"]),
         ("crohn’s dis", ["Crohn's disease"]),
         ("MÉNI", ["Ménière disease"]),
         ("tnf-al", ["TNF alpha"]),

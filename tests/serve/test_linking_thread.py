@@ -50,20 +50,14 @@ def test_jobs_that_wait_are_linked_together_by_their_settings():
     recorder = Recorder()
     jobs: list[Any] = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"])]
     jobs += [("texts", "a", ["w"]), ("texts", "a", ["long"], True)]  # the last alone
-    futures = submit_all(recorder, *jobs)
-    found = [future.result(10) for future in futures]
+    jobs += [("texts", "c", ["bad"]), ("texts", "c", ["good"])]
+    *futures, bad, good = submit_all(recorder, *jobs)
+    found = [future.result(10) for future in (*futures, good)]
+    with pytest.raises(KeyError):  # it does not fail the others of its batch
+        bad.result(10)
     recorder.thread.close()
-    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["LONG"]]
-    assert recorder.batches == [["first"], ["x", "y", "w"], ["z"], ["long"]]
-
-
-def test_a_job_that_fails_does_not_fail_the_others_of_its_batch():
-    recorder = Recorder()
-    futures = submit_all(recorder, ("texts", "", ["bad"]), ("texts", "", ["good"]))
-    assert futures[2].result(10) == ["GOOD"]
-    with pytest.raises(KeyError):
-        futures[1].result(10)
-    recorder.thread.close()
+    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["LONG"], ["GOOD"]]
+    assert recorder.batches[:3] == [["first"], ["x", "y", "w"], ["z"]]
 
 
 def test_a_call_runs_between_the_jobs_before_and_after_it():
@@ -80,9 +74,11 @@ def test_a_full_queue_refuses_jobs():
     with pytest.raises(RequestError) as error:
         recorder.thread.submit(Job("texts", "", ["y"]))
     assert (error.value.status, str(error.value)[:6]) == (503, "[E460]")
+    assert futures[0].cancel()  # it is not linked
     recorder.go_on.set()
     assert futures[1].result(10) == ["X"]
     recorder.thread.close()
+    assert recorder.batches == [["first"], ["x"]]
 
 
 def test_close_finishes_accepted_jobs_and_refuses_later_ones():
@@ -94,18 +90,6 @@ def test_close_finishes_accepted_jobs_and_refuses_later_ones():
     assert [future.result(0) for future in futures] == [["X"]] * 10
     with pytest.raises(RequestError):
         recorder.thread.submit(Job("texts", "", ["x"]))
-
-
-def test_a_cancelled_job_is_not_linked():
-    recorder = Recorder()
-    recorder.thread.start()
-    recorder.thread.submit(Job("texts", "", ["first"]))
-    assert recorder.started.wait(10)
-    gone = recorder.thread.submit(Job("texts", "", ["gone"]))
-    assert gone.cancel()
-    recorder.go_on.set()
-    recorder.thread.close()
-    assert recorder.batches == [["first"]]
 
 
 def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():

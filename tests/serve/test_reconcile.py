@@ -28,10 +28,10 @@ def test_links_open_the_page_of_a_concept_behind_a_proxy(open_local, sample_kb):
     assert proxied.get("/kb", origin="https://other.example").status == 403
 
 
-@pytest.mark.parametrize("given", ["terms.example", "https://a.example?x=1"])
-def test_a_public_address_is_checked(given):
-    with pytest.raises(SapbertError, match="E331"):
-        read_public_url(given)
+def test_a_public_address_is_checked():
+    for given in ("terms.example", "https://a.example?x=1"):
+        with pytest.raises(SapbertError, match="E331"):
+            read_public_url(given)
     assert read_public_url("https://a.example/") == "https://a.example"
     assert read_public_url(None) is None
 
@@ -45,7 +45,6 @@ def test_a_query_has_one_to_a_hundred_candidates():
 @pytest.mark.parametrize(
     "body",
     [
-        b"queries=[",
         b"queries=" + b"[" * 100_000,
         b"extend=%7B%22ids%22%3A%5B1%5D%2C%22properties%22%3A%5B%5D%7D",
         b"\xff\xfe",
@@ -68,11 +67,3 @@ def test_more_queries_or_values_than_documents_are_refused(strict, ids, names, s
         body = urlencode({name: json.dumps(value) for name, value in field.items()})
         answer = strict.send("POST", "/reconcile", body.encode(), {**FORM, **BEARER})
         assert answer.status == status
-
-
-def test_preview_is_a_page_without_scripts(local):
-    answer = local.get("/reconcile/preview?id=C0000001")
-    assert b"<h1>Myocardial infarction</h1>" in answer.body
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert local.get("/reconcile/preview?id=C1").status == 404

@@ -8,129 +8,60 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError, not_written
 from spacy_sapbert.serve import server
 from spacy_sapbert.serve.logs import EventLog, describe_exception, redirect_messages
-from spacy_sapbert.serve.problems import RequestError, describe_problem, status_of
+from spacy_sapbert.serve.problems import describe_problem, status_of
 
-from .conftest import BEARER, JSON, PortClient, Reply
+from .conftest import BEARER, JSON, PortClient
 
 SECRET = "Zqxwvut Patientname"
 BROKEN = (b"", b"{", b"[" * 100_000, b"\xff\xfe\x00{", b"null", b'"Patientname"')
-API = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def api(local) -> API:
-    described: API = local.get("/openapi.json").json()
-    return described
-
-
-def list_requests(api: API) -> Iterator[tuple[str, str, API]]:
-    """Yield method, path and description of each request."""
-    for path, methods in api["paths"].items():
-        for method, operation in methods.items():
-            yield method.upper(), path, operation
-
-
-def list_wrong_values(schema: API) -> Iterator[object]:
-    """Yield values of the address that a schema does not allow."""
-    if schema.get("type") == "integer":
-        yield from ("x", schema["minimum"] - 1, schema["maximum"] + 1)
-    for one in (schema, *schema.get("anyOf", ())):
-        if "maxLength" in one:
-            yield "x" * (one["maxLength"] + 1)
-        if one.get("minLength"):
-            yield ""
-
-
-def check_refused(answer: Reply, path: str, label: object) -> None:
-    assert answer.status == 422, (path, label, answer)
-    assert b"Patientname" not in answer.body
-    if "/fhir/" in path:
-        (issue,) = answer.json()["issue"]
-        assert issue["code"] == "invalid"
-    else:
-        assert answer.code == "E457", (path, label)
-
-
-def test_every_request_is_described(api):
-    requests = [*list_requests(api)]
-    assert len({operation["operationId"] for *_, operation in requests}) == len(
-        requests
-    )
-    for _, path, operation in requests:
-        (answer,) = (a for c, a in operation["responses"].items() if c[0] == "2")
-        schemas = [one["schema"] for one in answer["content"].values()]
-        assert schemas, path
-        assert all(schema.keys() - {"title"} for schema in schemas), path
-        for status in ("4XX", "5XX"):
-            (content,) = operation["responses"][status]["content"].values()
-            named = "OperationOutcome" if "/fhir/" in path else "ErrorAnswer"
-            assert content["schema"]["$ref"].endswith(f"/{named}")
-    (scheme,) = api["components"]["securitySchemes"].values()
-    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
-    assert api["security"] == [{}, {"token": []}]  # this one needs none
-    assert api["paths"]["/healthz"]["get"]["security"] == []
 
 
 def test_a_body_that_is_not_as_its_schema_is_refused_and_not_quoted(
-    local, open_local, api, store, sample_kb
+    open_local, store, sample_kb
 ):
     client = open_local(sample_kb, store)
-    for method, path, operation in list_requests(api):
-        content = operation.get("requestBody", {}).get("content", {})
-        if "application/json" not in content:
-            continue
-        name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
-        schema = api["components"]["schemas"][name]
+    api = client.get("/openapi.json").json()
+    described = [
+        (method.upper(), path.replace("{id}", "x"), operation["requestBody"])
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
+    ]
+    assert len(described) > 10
+
+    def check(path: str, method: str, sent: bytes, kind: str) -> None:
+        answer = client.send(method, path, sent, {"content-type": kind})
+        assert (answer.status, path) == (422, path), sent[:50]
+        assert b"Patientname" not in answer.body
+        if "/fhir/" in path:
+            assert [one["code"] for one in answer.json()["issue"]] == ["invalid"]
+        else:
+            assert answer.code == "E457"
+
+    for method, path, content in described:
+        form = content["content"]["application/json"]["schema"]["$ref"]
+        schema = api["components"]["schemas"][form.rpartition("/")[2]]
         wrong = [{field: {SECRET: SECRET}} for field in schema["properties"]]
         if schema.get("additionalProperties") is False:
             wrong.append({SECRET: 1})
-        path = path.replace("{id}", "x")
-        for body in (*BROKEN, *(json.dumps(one).encode() for one in wrong)):
-            if body == b"" and not operation["requestBody"].get("required"):
-                continue
-            answer = client.send(method, path, body, JSON)
-            check_refused(answer, path, body[:50])
-        for kind in ("text/plain", "application/x-www-form-urlencoded"):
-            if not schema.get("required"):
-                continue
-            headers = {"content-type": kind}
-            answer = client.send(method, path, b'{"texts": []}', headers)
-            check_refused(answer, path, kind)
+        for sent in (*BROKEN, *(json.dumps(one).encode() for one in wrong)):
+            if sent or content.get("required"):
+                check(path, method, sent, "application/json")
+        if schema.get("required"):
+            for kind in ("text/plain", "application/x-www-form-urlencoded"):
+                check(path, method, b'{"texts": []}', kind)
     assert client.get("/reviews/documents").json()["documents"] == []
-
-
-def test_a_value_of_the_address_that_is_not_as_its_schema_is_refused(
-    open_local, api, store, sample_kb
-):
-    client, tried = open_local(sample_kb, store), 0
-    for method, path, operation in list_requests(api):
-        parameters = [p for p in operation.get("parameters", ()) if p["in"] == "query"]
-        whole = {p["name"]: "a" for p in parameters if p["required"]}
-        path = re.sub(r"\{\w+\}", "x", path)
-        for parameter in parameters:
-            name = parameter["name"]
-            wrong = [{**whole, name: v} for v in list_wrong_values(parameter["schema"])]
-            if parameter["required"] and "/fhir/" not in path:
-                wrong.append({k: v for k, v in whole.items() if k != name})
-            for query in wrong:
-                if method == "GET":
-                    check_refused(client.get(path, query), path, query)
-                    tried += 1
-    assert tried > 50
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({SECRET: 0.5}, "only fields of the schema"),
-        ({"k": 2000}, "body.k to be less than or equal to 1000"),
         ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
         ({"allow": [SECRET]}, "`filter.allow` to have ids"),
         ({"codes": [SECRET]}, "(most similar: ICD10CM)"),
@@ -204,22 +135,6 @@ def test_a_request_without_the_token_is_refused(strict, value):
     for path in ("/openapi.json", "/healthz", "/"):
         assert strict.get(path, authorization=value).status == 200
     assert strict.get("/openapi.json").json()["security"] == [{"token": []}]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/concepts/C1",
-        "/concepts/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-        "/concepts/%ED%A0%80",
-        "/concepts/" + "A" * 30_000,
-        "/concepts/' OR 1=1 --",
-        "/page/../guard.py",
-    ],
-)
-def test_a_path_without_a_concept_is_not_found(local, path):
-    answer = local.get(path.replace(" ", "%20"))
-    assert (answer.status, answer.code in ("E463", "E464")) == (404, True)
 
 
 def test_too_much_is_refused(local, strict):
@@ -335,24 +250,11 @@ OWN = "Expected the service to answer, but it failed. Report the line of its log
     ("error", "status", "code", "told"),
     [
         (
-            RequestError("E463", "Expected a note.", 404),
-            404,
-            "E463",
-            "Expected a note.",
-        ),
-        (
             SapbertError("E331", "Expected x, but got 1. Correct it. Or not."),
             *(422, "E331", "Expected x, but got something else. Or not."),
         ),
-        (
-            SapbertError("E506", "Expected x, but got 1."),
-            422,
-            "E506",
-            "Expected x, but ",
-        ),
         (SapbertError("E117", "Expected x, but got 1."), 500, "E465", OWN),
         (not_written(path="/srv/kb", reason="full"), 500, "E465", OWN),
-        (OSError(28, "No space left on device", "/srv/kb"), 500, "E465", OWN),
         (
             SapbertError("E521", "Expected x to be installed, but /srv/x. Run `pip`."),
             *(501, "E521", "Expected x to be installed, but it is not. Run `pip`."),

@@ -66,24 +66,6 @@ def served(listen, sample_kb) -> ThreadClient:
     return listen(sample_kb)
 
 
-def test_requests_in_parallel_get_their_own_answers(served):
-    words = {"fever": "C0000004", "aspirin": "C0000006", "headache": "C0000007"}
-    wrong: list[str] = []
-
-    def ask(word: str, k: int) -> None:
-        body = {"texts": [f"A case of {word}."] * k, "k": k}
-        for _ in range(3):
-            documents = served.post("/link", body).json()["documents"]
-            found = [d["entities"][0] for d in documents]
-            if any(one["cui"] != words[word] for one in found):
-                wrong.append(word)
-            if any(len(one["candidates"]) != k for one in found) or len(found) != k:
-                wrong.append(f"{word} {k}")
-
-    run_all(*((ask, word, k) for word in words for k in (1, 3)))
-    assert wrong == []
-
-
 def run_all(*calls: tuple[Any, ...]) -> None:
     """Call functions at the same time, and wait until all have ended."""
     threads = [threading.Thread(target=call, args=args) for call, *args in calls]

@@ -174,28 +174,6 @@ def test_a_taught_version_shares_no_text_with_others(open_local, own_kb, tmp_pat
     assert stat.S_IMODE((own_kb / "v1" / "concepts.db").stat().st_mode) == mode
 
 
-def test_teaching_again_uses_the_decisions_that_count_now(client):
-    files = [(f"{n}.txt", f"{WORD}, qqw {n}") for n in range(12)]
-    documents = send_files(client, *files)["documents"]
-
-    def teach_both(word: str | None, other: str | None) -> list[str]:
-        """Decide on both mentions of each note, teach, and link them again."""
-        for start, end, cui in ((0, 8, word), (10, 13, other)):
-            places = [{"document": id, "start": start, "end": end} for id in documents]
-            decide(client, "Ada", places, cui)
-        teach(client)
-        use_newest(client)
-        return [link(client, WORD), link(client, "qqw")]
-
-    assert teach_both(WARD, FEVER) == [WORD, "qqw"]
-    again = teach_both("C0000005", None)
-    # The other decision was withdrawn, and is not a name any more.
-    assert (again[0], again[1] != "qqw") == (WORD, True)
-    (found,) = client.post("/mentions", {"mentions": [WORD]}).json()["mentions"]
-    assert found["cui"] == "C0000005"
-    assert WORD not in client.get(f"/concepts/{WARD}").body.decode()
-
-
 OTHER = "qxkw zzz"
 
 
