@@ -131,11 +131,6 @@ def test_writing_is_private_until_it_is_complete(tmp_path, new_process):
     ]
 
 
-def make_pipe(path: Path) -> Path:
-    os.mkfifo(path)
-    return path
-
-
 def make_link(path: Path, target: Path) -> Path:
     path.symlink_to(target)
     return path
@@ -146,7 +141,8 @@ def make_link(path: Path, target: Path) -> Path:
     "writer", [write_atomically, partial(write_folder_atomically, kind=None)]
 )
 def test_writing_refuses_devices_and_pipes(tmp_path, writer):
-    pipe = make_pipe(tmp_path / "pipe")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     links = [
         make_link(tmp_path / "1", pipe),
         make_link(tmp_path / "2", Path(os.devnull)),
