@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.entities import LinkedDoc
 from spacy_sapbert.formats.page.addresses import UrlTemplate, concept_url
+from spacy_sapbert.formats.page.groups import name_type
 from spacy_sapbert.formats.page.write import write_docs
 
 VOID = ("meta", "link", "img", "input", "wbr", "br", "hr")
@@ -64,6 +65,11 @@ def write(*docs: LinkedDoc, **options: Any) -> Element:
 
 def write_one(text: str, *entities: Any, **options: Any) -> Element:
     return write(LinkedDoc("n1", text, list(entities), lang="en"), **options)
+
+
+def test_page_names_groups_and_types():
+    names = [name_type(type) for type in ("CHEM", "T047", "other")]
+    assert names == ["Chemicals and drugs", "Disease or Syndrome", "other"]
 
 
 def test_page_policy_allows_its_own_style_and_script_and_no_network():
