@@ -1,14 +1,9 @@
-import shutil
-from pathlib import Path
 from unicodedata import normalize
 
 import numpy as np
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc
-from tokenizers import Tokenizer, normalizers
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder.encoder import (
@@ -24,7 +19,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.building import build_small_kb
 from tests.encoder.test_published_folders import expected_vectors
@@ -101,17 +96,6 @@ def test_encoder_truncates_and_flags_long_names(encoder):
     assert pieces[0][-1] == pieces[1][-1] == separator
 
 
-def test_load_encoder_with_custom_code_is_an_error(tiny_encoder, tmp_path):
-    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "foreign"))
-    config = folder / "config.json"
-    text = config.read_text("utf8")
-    config.write_text(
-        text.replace("{", '{"auto_map": {"AutoModel": "x.Y"},', 1), "utf8"
-    )
-    with pytest.raises(SapbertError, match="auto_map"):
-        Encoder.open(folder)
-
-
 def test_load_encoder_missing_folder_is_an_error_without_network(
     tiny_encoder, tmp_path, monkeypatch
 ):
@@ -152,63 +136,19 @@ FORMS = [
     ("ｶﾞﾝ", "ガン"),
     ("\ufea1\ufee4\ufef0", "حمى"),
 ]
-# in texts with a token for each character
-IN_TEXT = [
-    ("患者は発熱と頭痛を訴えた。", "発熱 頭痛"),
-    ("検査HbA1c。", "HbA1c"),
-    ("ผู้ป่วยมีอาการไข้และปวดหัว", "ไข้ ปวดหัว"),
-]
 
 
-def list_letters() -> list[str]:
-    """List each character of the names, at the start of a word and in it."""
+def test_names_are_linked_in_each_script_and_form(make_bert, tmp_path):
     text = normalize("NFD", " ".join(SCRIPTS.values())).lower()
     letters = sorted({*text, *normalize("NFC", text)} - {" "})
-    return [*letters, *(f"##{letter}" for letter in letters)]
-
-
-@pytest.fixture(scope="module", params=["bert", "nfkc"])
-def kb(request, make_bert, tmp_path_factory) -> KnowledgeBase:
-    """With a tokenizer as BERT's, and with one that keeps accents and unifies forms."""
-    folder = tmp_path_factory.mktemp(request.param)
+    make_bert(tmp_path / "encoder", [*letters, *(f"##{each}" for each in letters)])
     concepts = [Concept(cui, text.split()) for cui, text in SCRIPTS.items()]
-    write_concepts(folder / "concepts.jsonl", concepts)
-    make_bert(folder / "encoder", list_letters())
-    if request.param == "nfkc":
-        path = str(folder / "encoder" / "tokenizer.json")
-        tokenizer = Tokenizer.from_file(path)
-        tokenizer.normalizer = normalizers.Sequence(
-            [normalizers.NFKC(), normalizers.BertNormalizer(strip_accents=False)]
-        )
-        tokenizer.save(path)
-    how, encoder = EncoderSettings("mean"), str(folder / "encoder")
-    build_small_kb(folder / "concepts.jsonl", folder / "kb", encoder, settings=how)
-    return load_kb(folder / "kb")
-
-
-def test_names_are_linked_in_each_script_and_form(kb):
+    write_concepts(tmp_path / "concepts.jsonl", concepts)
+    build_small_kb(tmp_path / "concepts.jsonl", tmp_path / "kb", tmp_path / "encoder")
+    kb = load_kb(tmp_path / "kb")
     for (written, name), linked in zip(
         FORMS, kb.link([written for written, _ in FORMS]), strict=True
     ):
         best = linked.candidates[0]
         assert (best["alias"], round(best["score"], 4)) == (name, 1), ascii(written)
         assert name in SCRIPTS[str(linked.cui)].split()
-
-
-def test_points_of_other_scripts_depend_on_the_tokenizer(kb):
-    best = kb.link(["אבן"])[0].candidates[0]
-    # an uncased BERT takes them away
-    assert (best["score"] == 1) == kb.folder.parent.name.startswith("bert")
-
-
-@pytest.mark.parametrize(("text", "mentions"), IN_TEXT)
-def test_names_are_found_and_linked_in_a_text_without_blanks(kb, text, mentions):
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sapbert_mentions", config={"kb": str(kb.folder)})
-    nlp.add_pipe("sapbert_linker", config={"kb": str(kb.folder)})
-    doc = Doc(nlp.vocab, words=[*text], spaces=[False] * len(text))
-    for _, component in nlp.pipeline:
-        doc = component(doc)
-    assert [ent.text for ent in doc.ents] == mentions.split()
-    for ent in doc.ents:
-        assert ent.text in SCRIPTS[ent.kb_id_].split()

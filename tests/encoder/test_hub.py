@@ -128,17 +128,14 @@ def test_choose_files_prefers_safetensors_and_takes_no_other_formats():
     others = ["flax_model.msgpack", "tf_model.h5", "onnx/model.onnx", "README.md"]
     others += ["model.fp16.safetensors", "onnx/config.json", "training_args.bin"]
     assert choose_files([*bert, *others, "rust_model.ot"]) == sorted(bert)
-    assert choose_files([*bert, "model.safetensors"]) == sorted(
-        [*small, "model.safetensors"]
-    )
+    weights = "model.safetensors"
+    assert choose_files([*bert, weights]) == sorted([*small, weights])
     shards = [f"pytorch_model-0000{n}-of-00002.bin" for n in (1, 2)]
     shards.append("pytorch_model.bin.index.json")
     assert choose_files([*small, *shards]) == sorted([*small, *shards])
-    modules = ["modules.json", "0_Transformer/config.json", "1_Pooling/config.json"]
-    modules += ["0_Transformer/sentencepiece.bpe.model", "0_Transformer/vocab.txt"]
-    modules.append("0_Transformer/model.safetensors")
-    assert choose_files([*modules, "2_Dense/pytorch_model.bin"]) == sorted(modules)
-    assert choose_files(["adapter.json", "adapter.safetensors"]) == [
-        "adapter.json",
-        "adapter.safetensors",
-    ]
+    names = ("config.json", weights, "sentencepiece.bpe.model", "vocab.txt")
+    modules = [f"0_Transformer/{name}" for name in names]
+    modules += ["1_Pooling/config.json", "modules.json"]
+    assert choose_files([*modules, "2_Dense/pytorch_model.bin"]) == modules
+    adapter = ["adapter.json", "adapter.safetensors"]
+    assert choose_files(adapter) == adapter

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, BertTokenizerFast
 
-from spacy_sapbert.encoder.adapters import save_adapter
+from spacy_sapbert.encoder.adapters import attach_adapter, save_adapter
 from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
@@ -21,7 +21,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.encoder.safety import is_encoder_file
 from spacy_sapbert.errors import SapbertError
-from training.encoders.new_adapter import add_adapter
+from training.encoders.new_adapter import ARCHITECTURES, add_adapter
 from training.encoders.open import open_encoder
 
 NAMES = ["heart attack", "fever", "a b c", "qqq"]
@@ -101,7 +101,7 @@ def test_open_encoder_with_a_shard_outside_is_an_error(folder, place, load):
 @pytest.mark.parametrize(
     ("key", "value"),
     [("quantization_config", {"quant_method": "gptq"}), ("model_type", "timm_wrapper")]
-    + [("model_type", ["bert"]), ("model_type", None)]
+    + [("model_type", None), ("auto_map", {"AutoModel": "x.Y"})]
     + [("transformers_weights", "../x.safetensors"), ("attn_implementation", "a/b")],
 )
 def test_open_encoder_that_needs_something_outside_is_an_error(folder, key, value):
@@ -180,16 +180,6 @@ def test_load_encoder_without_pooler_is_the_same_each_time(folder, tmp_path):
     assert contents[0] == contents[1]
 
 
-def test_open_encoder_with_bad_adapter_weights_is_an_error(tiny_encoder, tmp_path):
-    tokenizer, model = load_encoder(str(tiny_encoder))
-    adapter: Any = add_adapter(model, 4)
-    with torch.no_grad():
-        adapter["layers"][0][0].weight[0, 0] = float("nan")
-    save_encoder(tmp_path, tokenizer, model, EncoderSettings())
-    with pytest.raises(SapbertError, match="E203"):
-        load_encoder(str(tmp_path))
-
-
 def test_open_encoder_names_longer_than_its_positions_are_an_error(folder):
     open_with_mean(folder, max_length=64)
     with pytest.raises(SapbertError, match=r"E230.* at most 64, .* got 65"):
@@ -209,18 +199,28 @@ def test_open_encoder_accepts_other_architectures(architecture, tiny_encoder, tm
         architecture,
         vocab_size=160,
         hidden_size=16,
-        embedding_size=8,
         max_position_embeddings=64,
         pad_token_id=0,
         **sizes,
     )
     if architecture == "distilbert":
         config.dim = 16
-    model = AutoModel.from_config(config)
+    model = AutoModel.from_config(config).eval()
     tokenizer = BertTokenizerFast.from_pretrained(tiny_encoder)
     save_encoder(tmp_path, tokenizer, model, EncoderSettings("mean"))
     plain = open_encoder(tmp_path)
     assert np.array_equal(plain.embed(NAMES), open_with_mean(tmp_path).embed(NAMES))
+    if architecture not in ARCHITECTURES:
+        return
+    _, copy = load_encoder(str(tmp_path))
+    adapter = add_adapter(model, 2)
+    ids = torch.arange(5, 15).view(2, 5)
+    states = model(ids).last_hidden_state
+    states[:, :, 0].sum().backward()
+    assert all(weights.grad.any() for weights in adapter.parameters())
+    save_adapter(tmp_path, model, base=None)
+    attach_adapter(copy, tmp_path)
+    assert torch.equal(copy(ids).last_hidden_state, states)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 10_000])
@@ -233,15 +233,6 @@ def test_open_encoder_with_a_damaged_tokenizer_is_an_error(folder, text):
     for load in (Encoder.open, load_encoder):
         with pytest.raises(SapbertError, match="E203"):
             load(folder)
-
-
-def test_open_encoder_accepts_regular_expressions_of_a_tokenizer(folder):
-    pattern = {"Regex": r"(?<=\d)(?=[a-z])"}
-    step = {"type": "Split", "behavior": "Isolated", "invert": False}
-    change_json(folder / "tokenizer.json", pre_tokenizer={**step, "pattern": pattern})
-    names = ["12mg", "12", "mg"]
-    together, number, unit = open_with_mean(folder).tokenize(names)[0]
-    assert together == (*number[:-1], *unit[1:])
 
 
 def test_load_encoder_opens_no_other_tokenizer(folder):
