@@ -10,14 +10,12 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.pipeline.abbreviation_detector import (
-    SapbertAbbreviations,
     find_short_forms,
     long_form_text,
     set_extensions,
 )
 from tests.pipelines import NLP
 
-DEFINITION = "Ataxia telangiectasia (AT) is rare. "
 # Short enough an alphabet that definitions come about by chance.
 DENSE_TEXT = st.text("abABs1- \n.,;'()[]", max_size=80)
 ANY_TEXT = st.text(st.characters(codec="utf8"), max_size=60)
@@ -34,14 +32,9 @@ Span.set_extension("test_long", default=None, force=True)
             "ataxia-telangiectasia (A-T), hexosaminidase A (Hex A). Hex\nA or A-T",
             ["A-T", "Hex A", "Hex\nA", "A-T"],
         ),
-        (
-            "The 5-HT transporter (5-HTT) takes up 5-hydroxytryptamine (5-HT).",
-            ["5-HT", "5-HTT", "5-HT"],
-        ),
         ("renal cell carcinomas (RCCs), an RCC, two RCCs", ["RCCs", "RCC", "RCCs"]),
         ("renal cell carcinoma (RCC), two RCCs, an RCC", ["RCC", "RCCs", "RCC"]),
-        (DEFINITION + "at At AT", ["AT", "AT"]),
-        (DEFINITION + "AT \n\n of AT\t", ["AT"] * 3),
+        ("Ataxia telangiectasia (AT): at At AT \n\n of AT\t", ["AT"] * 3),
     ],
 )
 def test_find_short_forms_by_hand(text, short):
@@ -113,43 +106,26 @@ def make_pipeline(**config):
     return nlp
 
 
-DETECTOR = make_pipeline()
-
-
-@pytest.mark.parametrize("place", ["first", "last"])
-def test_abbreviations_set_the_long_form_of_entities(place):
-    nlp = spacy.blank("en")
+def test_abbreviations_set_long_forms_and_keep_those_there():
+    nlp = make_pipeline()
     ruler = nlp.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "DISEASE", "pattern": "AT"}])
     ruler.add_patterns([{"label": "DISEASE", "pattern": "families"}])
-    nlp.add_pipe("sapbert_abbreviations", **{place: True})
     ents = nlp(TEXT).ents
     assert [long_form_text(ent) for ent in ents] == [LONG, None, LONG]
-    assert [span.text for span in nlp(TEXT)._.abbreviations] == ["AT", "AT"]
-
-
-def test_abbreviations_keep_existing_long_forms():
-    doc = DETECTOR.make_doc(TEXT)
+    doc = nlp.make_doc(TEXT)
     doc.char_span(45, 47)._.long_form = "adenine thymine"
-    found = [(e.start_char, e._.long_form) for e in DETECTOR(doc)._.abbreviations]
+    found = [(e.start_char, e._.long_form) for e in nlp(doc)._.abbreviations]
     assert found == [(23, LONG), (45, "adenine thymine")]
 
 
-# --- saving ---
-
-
-def test_abbreviations_pipeline_round_trips_on_disk(tmp_path):
+def test_abbreviations_round_trip_on_disk_and_in_pickle(tmp_path):
     nlp = make_pipeline(long_form_attr="meaning", abbreviations_attr="short_forms")
     nlp.to_disk(tmp_path)
     copy = spacy.load(tmp_path)
     assert [span._.meaning for span in copy(TEXT)._.short_forms] == [LONG, LONG]
-
-
-def test_abbreviations_component_round_trips_in_pickle():
-    component = SapbertAbbreviations(
-        name="a", long_form_attr="meaning", abbreviations_attr="short_forms"
-    )
+    data = pickle.dumps(nlp.get_pipe("sapbert_abbreviations"))
     Span.remove_extension("meaning")
-    copy = pickle.loads(pickle.dumps(component))
-    assert (copy.name, copy.attrs) == ("a", ("meaning", "short_forms"))
+    component = pickle.loads(data)
+    assert component.attrs == ("meaning", "short_forms")
     assert Span.has_extension("meaning")

@@ -28,16 +28,10 @@ OTHER: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def notes(tmp_path) -> Path:
-    path = tmp_path / "notes.jsonl"
+def test_link_files_writes_what_it_counts(sample_kb, tmp_path):
+    notes, output = tmp_path / "notes.jsonl", tmp_path / "linked.jsonl"
     lines = [{"id": 1, "text": "fever"}, {"id": 2}, {"id": 3, "text": "heart attack"}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def test_link_files_writes_what_it_counts(notes, sample_kb, tmp_path):
-    output = tmp_path / "linked.jsonl"
+    notes.write_text("".join(json.dumps(line) + "\n" for line in lines))
     skipped: list[SapbertError] = []
     job = LinkJob((notes,), output, kb=str(sample_kb), on_error="skip")
     result = link_files(job, on_skip=skipped.append)
@@ -47,27 +41,18 @@ def test_link_files_writes_what_it_counts(notes, sample_kb, tmp_path):
     assert [e["cui"] for e in first["entities"]] == ["C0000004"]
     assert [e["cui"] for e in last["entities"]] == ["C0000001"]
     assert failed == {"id": 2, "text": "", "entities": [], "error": str(skipped[0])}
-    assert result.counts == {
-        **{"documents": 2, "entities": 2, "linked": 2},
-        "failed": 1,
-    }
+    counts = {"documents": 2, "entities": 2, "linked": 2, "failed": 1}
+    assert result.counts == counts
     assert (result.documents, result.left_out["skipped"], len(skipped)) == (2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        setting.name
-        for setting in fields(LinkJob)
-        if setting.name not in ("inputs", "pipeline")
-    ],
-)
-def test_link_job_all_fields_but_those_declared_decide_the_output(name):
+def test_link_job_all_fields_but_those_declared_decide_the_output():
     job = LinkJob((Path("a.txt"),))
-    setting = next(setting for setting in fields(LinkJob) if setting.name == name)
-    other = replace(job, **{name: OTHER.get(name, "x")})
-    same = other.describe([], NLP) == job.describe([], NLP)
-    assert same == (not setting.metadata.get("changes_output", True))
+    for setting in fields(LinkJob):
+        if setting.name not in ("inputs", "pipeline"):
+            other = replace(job, **{setting.name: OTHER.get(setting.name, "x")})
+            same = other.describe([], NLP) == job.describe([], NLP)
+            assert same == (not setting.metadata.get("changes_output", True)), setting
 
 
 TEXT = "She had a heart attack, then fever."
@@ -90,15 +75,13 @@ def test_assemble_pipeline_detects_and_links(sample_kb, tmp_path):
     assert nlp.config["components"]["sapbert_linker"]["kb"] is None
     with pytest.raises(SapbertError, match=r"E003.*--force"):
         assemble_pipeline(sample_kb, output)
-    assemble_pipeline(sample_kb, output, name="other", force=True)
-    assert spacy.load(output).meta["name"] == "other"
-
-
-def test_assemble_of_a_damaged_kb_is_an_error(own_kb, tmp_path):
-    (own_kb / "v1" / "concepts.db").unlink()
-    with pytest.raises(SapbertError, match="concepts.db"):
-        assemble_pipeline(own_kb, tmp_path / "pipeline")
-    assert not (tmp_path / "pipeline").exists()
+    detector = spacy.blank("en")
+    detector.add_pipe("entity_ruler").add_patterns([{"label": "A", "pattern": "fever"}])
+    detector.to_disk(tmp_path / "detector")
+    assemble_pipeline(sample_kb, output, detector=tmp_path / "detector", force=True)
+    assert links(spacy.load(output)) == LINKS[1:]
+    with pytest.raises(SapbertError, match="E003"):
+        assemble_pipeline(sample_kb, tmp_path / "detector", detector=output, force=True)
 
 
 def test_assemble_for_a_packaged_kb_refers_to_it_by_name(

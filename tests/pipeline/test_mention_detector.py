@@ -85,23 +85,14 @@ def texts(doc):
         ("crohn's disease and vitamin b-12", ["crohn's disease", "vitamin b-12"]),
         ("ALL of the 42", []),
         ("Sjo\u0308gren syndrome", ["Sjo\u0308gren syndrome"]),
-        ("", []),
-        ("\0 \0fever\0", ["fever"]),
         ("👩‍🔬 fever 😀", ["fever"]),
-        ("a flu", ["flu"]),
+        ("a flu, heart attackers", ["flu", "heart"]),
     ],
 )
 def test_detector_finds_the_longest_names(nlp, text, expected):
     doc = nlp(text)
-    if "\0" in text:  # spaCy keeps it in the token
-        expected = [ent for ent in expected if ent in {t.text for t in doc}]
     assert texts(doc) == expected
     assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
-
-
-def test_detector_skips_names_inside_tokens(make_pipeline):
-    doc = Doc(NLP.vocab, words=["heart", "attackers", "fever-free"])
-    assert texts(make_pipeline()(doc)) == ["heart"]
 
 
 def test_detector_has_settings_for_label_and_length(make_pipeline):
@@ -116,62 +107,41 @@ def test_detector_finds_no_name_behind_non(make_pipeline, text):
 
 
 def test_detector_leaves_out_common_words_of_the_language(make_pipeline):
-    names = ["History", "Negative", "Complaints", "history of gout", "fever"]
-    text = "History: negative. Complaint: fever, history of gout."
-    assert texts(make_pipeline(names)(text)) == ["fever", "history of gout"]
+    names = ["History", "Negative", "Complaints", "history of gout", "Beta-blocker"]
+    text = "History: negative. Complaint: beta-blocker, history of gout."
+    found = ["beta-blocker", "history of gout"]
+    assert texts(make_pipeline(names)(text)) == found
     assert "negative" in SapbertMentions(spacy.blank("en")).stop_names
-    assert texts(make_pipeline(names, "de")("History, negative")) == [
-        "History",
-        "negative",
-    ]
+    every = ["History", "negative", "Complaint", *found]
+    assert texts(make_pipeline(names, "de")(text)) == every
+    assert texts(make_pipeline(names, stop_names=[])(text)) == every
+    own = make_pipeline(names, stop_names=["HISTORY", "Beta-blocker"])
+    assert texts(own(text)) == ["negative", "Complaint", "history of gout"]
+    own.get_pipe("sapbert_mentions").stop_names.remove("history")
+    assert texts(own(text))[0] == "History"
 
 
-def test_detector_stop_names_can_be_changed(make_pipeline):
-    names = ["History", "Fever", "Beta-blocker"]
-    text = "History: fever, beta-blocker"
-    own = ["FEVER", "Beta-blocker"]
-    assert texts(make_pipeline(names, stop_names=own)(text)) == ["History"]
-    assert texts(make_pipeline(names, stop_names=[])(text)) == text.replace(
-        ":", ","
-    ).split(", ")
-    nlp = make_pipeline(names)
-    nlp.get_pipe("sapbert_mentions").stop_names.remove("history")
-    assert texts(nlp(text))[0] == "History"
+def test_detector_finds_names_inside_words_without_blanks(make_pipeline):
+    nlp = make_pipeline(["糖尿病", "急性心肌梗死", "心肌", "MRI", "MR", "ไข้"], "xx")
+    for text, expected in {
+        "他有糖尿病史": ["糖尿病"],
+        "急性 心肌梗死，肌心": ["急性 心肌梗死"],
+        "MRI检查, MRT检查": ["MRI"],
+        "มีไข้สูง": ["ไข้"],
+    }.items():
+        doc = Doc(NLP.vocab, words=[*text], spaces=[False] * len(text))
+        assert texts(nlp(doc)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("他有糖尿病史", ["糖尿病"]),
-        ("急性 心肌梗死", ["急性 心肌梗死"]),
-        ("肌心", []),
-        ("MRI检查", ["MRI"]),
-        ("MRT检查", []),
-        ("มีไข้สูง", ["ไข้"]),
-    ],
-)
-def test_detector_finds_names_inside_words_without_blanks(
-    make_pipeline, text, expected
-):
-    doc = Doc(NLP.vocab, words=[*text], spaces=[False] * len(text))
-    names = ["糖尿病", "急性心肌梗死", "心肌", "MRI", "MR", "ไข้"]
-    assert texts(make_pipeline(names, "xx")(doc)) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Heart attack (HA). HA, HAs", ["HA", "HA", "HAs"]),
-        ("A late heart attack (LHA). LHA", ["LHA"] * 2),
-        ("Mild irritation (MI), fever. MI", []),
-        ("History (HIS). HIS", []),
-    ],
-)
-def test_detector_marks_short_forms_by_their_long_forms(make_pipeline, text, expected):
+def test_detector_marks_short_forms_by_their_long_forms(make_pipeline):
     names = ["heart attack", "MI", "fever", "HISTORY"]
-    found = texts(make_pipeline(names, short_forms=True)(text))
-    long = ("heart attack", "fever")
-    assert [short for short in found if short.lower() not in long] == expected
+    nlp = make_pipeline(names, short_forms=True)
+    for text, expected in {
+        "Heart attack (HA). HA, HAs": ["Heart attack", "HA", "HA", "HAs"],
+        "Mild irritation (MI), fever. MI": ["fever"],
+        "History (HIS). HIS": [],
+    }.items():
+        assert texts(nlp(text)) == expected
     assert texts(make_pipeline(names)("Mild irritation (MI). MI")) == ["MI", "MI"]
 
 
@@ -181,29 +151,21 @@ def make_doc_with_entity():
     return doc
 
 
-def test_detector_keeps_existing_entities(make_pipeline):
+def test_detector_keeps_or_overwrites_entities_or_writes_a_span_group(make_pipeline):
     doc = make_pipeline()(make_doc_with_entity())
     assert [(e.text, e.label_, e.kb_id_) for e in doc.ents] == [
         ("heart", "ORGAN", "C1"),
         ("fever", "CONCEPT", ""),
     ]
-
-
-def test_detector_overwrite_replaces_overlapping_entities(make_pipeline):
-    doc = make_pipeline(overwrite=True)(make_doc_with_entity())
-    assert texts(doc) == ["heart attack", "fever"]
-    doc.ents = [Span(doc, 0, 1, label="A")]
-    doc = make_pipeline(overwrite=True)(doc)
-    assert texts(doc) == ["a", "heart attack", "fever"]
-
-
-def test_detector_writes_a_span_group(make_pipeline):
     doc = make_doc_with_entity()
-    make_pipeline(spans_key="sc")(doc)
-    assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
+    doc.ents = [*doc.ents, Span(doc, 0, 1, label="A")]
+    overwrite = make_pipeline(overwrite=True)
+    assert texts(overwrite(doc)) == ["a", "heart attack", "fever"]
+    doc = make_doc_with_entity()
+    for _ in range(2):
+        make_pipeline(spans_key="sc")(doc)
+        assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
     assert texts(doc) == ["heart"]
-    make_pipeline(spans_key="sc")(doc)
-    assert [span.text for span in doc.spans["sc"]] == ["heart attack", "fever"]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -228,13 +190,6 @@ def test_detector_keeps_the_attributes_of_a_span_group(make_pipeline, overwrite)
         assert scores == [0.1, 0.2, 0.3]
     copied = Doc(doc.vocab).from_bytes(doc.to_bytes()).spans["sc"]
     assert len(copied.attrs["scores"]) == len(copied.attrs["own"]) == len(group)
-
-
-def test_detector_searches_a_long_doc_in_parts(make_pipeline, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.linking.name_index.STARTS_AT_ONCE", 100)
-    text = "a heart attack or gout " * 450
-    assert len(text) > 10_000
-    assert texts(make_pipeline()(text)) == ["heart attack", "gout"] * 450
 
 
 PARTS = st.sampled_from([*NAMES, " ", "\n\n"]) | st.text(
@@ -266,7 +221,7 @@ def make_lending_pipeline(kb):
     return nlp, mentions
 
 
-def test_detector_uses_the_kb_of_the_linker(kb_of):
+def test_detector_uses_the_kb_of_the_linker(kb_of, monkeypatch):
     first, other = kb_of(*NAMES), kb_of("fever")
     nlp, mentions = make_lending_pipeline(first)
     assert mentions.kb is first
@@ -282,14 +237,11 @@ def test_detector_uses_the_kb_of_the_linker(kb_of):
     del nlp
     gc.collect()
     assert pipeline() is None  # it holds no reference to its pipeline
-
-
-def test_detector_without_a_kb_is_an_error(monkeypatch):
     monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sapbert_mentions")
+    alone = spacy.blank("en")
+    alone.add_pipe("sapbert_mentions")
     with pytest.raises(SapbertError, match="E310") as caught:
-        nlp("SENTINELTEXT of a patient")
+        alone("SENTINELTEXT of a patient")
     assert "SENTINELTEXT" not in str(caught.value)
 
 

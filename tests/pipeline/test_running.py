@@ -24,19 +24,6 @@ def note_entities(doc):
     return doc
 
 
-def test_link_documents_encodes_a_mention_once_in_all_batches(sample_kb, encoded):
-    nlp = spacy.blank("en")
-    complete_pipeline(nlp, kb=str(sample_kb), detection=False)
-    docs = [nlp.make_doc("heart atack") for _ in range(4)]
-    for doc in docs:
-        doc.ents = [Span(doc, 0, 2, label="X")]
-    documents = [Document(str(n), doc.text, doc) for n, doc in enumerate(docs)]
-    linked = [*link_documents(nlp, documents, batch_size=2)]
-    assert len(linked) == 4
-    assert sum(encoded) == 1
-    assert len({str(doc.entities[0]["candidates"]) for doc in linked}) == 1
-
-
 def test_complete_pipeline_adds_the_detector_before_the_linker():
     nlp = make_nlp(None, spans_key="sc")
     complete_pipeline(nlp, mentions="names", options={"k": 3, "threshold": 0.5})
@@ -57,29 +44,23 @@ def find_long_forms(doc):
     return doc
 
 
-@pytest.mark.parametrize(
-    "component", ["sapbert_abbreviations", "test_pipelines_long_forms"]
-)
-def test_complete_pipeline_keeps_the_detector_of_abbreviations(component):
-    nlp = spacy.blank("en")
-    nlp.add_pipe(component)
-    complete_pipeline(nlp, detection=False)
-    assert nlp.pipe_names == [component, "sapbert_linker"]
+def test_complete_pipeline_keeps_the_detector_of_abbreviations():
+    for component in ("sapbert_abbreviations", "test_pipelines_long_forms"):
+        nlp = spacy.blank("en")
+        nlp.add_pipe(component)
+        complete_pipeline(nlp, detection=False)
+        assert nlp.pipe_names == [component, "sapbert_linker"]
 
 
-@pytest.mark.parametrize(
-    ("component", "expected"),
-    [
-        ("ner", True),
-        ("test_pipelines_note_entities", False),
-        ("attribute_ruler", False),
-        ("sapbert_linker", False),
-    ],
-)
-def test_complete_pipeline_finds_components_that_detect_entities(component, expected):
+def test_complete_pipeline_finds_components_that_detect_entities(sample_kb):
     nlp = spacy.blank("en")
-    nlp.add_pipe(component)
-    assert (list_detectors(nlp, None) == nlp.pipe_names) is expected
+    nlp.add_pipe("test_pipelines_note_entities")
+    nlp.add_pipe("attribute_ruler")
+    with pytest.raises(SapbertError, match=r"E508.*doc\.ents.*`assigns`"):
+        complete_pipeline(nlp, kb=str(sample_kb))
+    assert list_detectors(nlp, None) == []  # nor is the linker that was added
+    nlp.add_pipe("ner")
+    assert list_detectors(nlp, None) == ["ner"]
 
 
 @Language.component("test_pipelines_failing", assigns=["doc.ents"])
@@ -172,13 +153,6 @@ def test_link_documents_with_entities_skips_nothing_but_detectors(sample_kb):
     [linked] = link_documents(nlp, documents, batch_size=1)
     assert linked.fields["noted"] == 1
     assert cuis([linked]) == [(1, ["C0000006"])]
-
-
-def test_complete_pipeline_without_a_declared_detector_is_an_error(sample_kb):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("test_pipelines_note_entities")
-    with pytest.raises(SapbertError, match=r"E508.*doc\.ents.*`assigns`"):
-        complete_pipeline(nlp, kb=str(sample_kb))
 
 
 def test_load_pipeline_invalid_folder_is_an_error_of_one_line(tmp_path):

@@ -1,6 +1,6 @@
 """Names that are mostly not mentions, learned from texts."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 import spacy
@@ -18,10 +18,10 @@ from tests.building import annotated_document
 from tests.commands import invoke
 
 TEXTS = [
-    ("Fever of a heart attack.", ["Fever"]),
-    ("A heart attack, fever.", ["fever"]),
-    ("Myocardial infarction.", ["Myocardial infarction"]),
-    ("No fever, no MI.", []),
+    ("Fever of a heart attack.", "Fever"),
+    ("A heart attack, fever.", "fever"),
+    ("Myocardial infarction.", "Myocardial infarction"),
+    ("No fever, no MI.", ""),
 ]
 PUBTATOR = """\
 1|t|A heart attack.
@@ -31,42 +31,28 @@ PUBTATOR = """\
 """
 
 
-def learn(folder: Path, share: float = 0.5) -> list:
-    nlp = spacy.blank("en")
-    documents = [
-        annotated_document(
-            "",
-            text,
-            [
-                GoldMention(text.index(m), text.index(m) + len(m), "", m, [], 0)
-                for m in mentions
-            ],
-        )
-        for text, mentions in TEXTS
-    ]
-    return learn_stop_names(
-        nlp, SapbertMentions(nlp, kb=folder), documents, share=share
-    )
-
-
 def test_names_with_few_mentions_are_learned(sample_kb):
+    nlp, documents = spacy.blank("en"), []
+    for text, mention in TEXTS:
+        start = text.find(mention)
+        gold = [GoldMention(start, start + len(mention), "", mention, [], 0)]
+        documents.append(annotated_document("", text, gold if mention else []))
+    mentions = SapbertMentions(nlp, kb=sample_kb)
+    learn = partial(learn_stop_names, nlp, mentions, documents)
     # Fever is a mention in two of three places.
-    assert learn(sample_kb) == [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
-    assert learn(sample_kb, 0.7)[0] == NameCount("fever", 2, 3)
-    assert learn(sample_kb, 0) == []
+    few = [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
+    assert learn(share=0.5) == few
+    assert learn(share=0.7) == [NameCount("fever", 2, 3), *few]
+    assert learn(share=0) == []
 
 
-def test_list_is_read_as_it_was_written(tmp_path):
+def test_list_is_read_as_it_was_written_by_the_command_or_by_hand(tmp_path):
     path = tmp_path / "stop_names.tsv"
     write_stop_names(path, [NameCount("type - 2", 0, 3)], lang="en")
     names = read_stop_names(path)
     assert names[0] == "type - 2"
     assert {"history", "negative"} < {*names}
     assert "name\tmentions\toccurrences\ntype - 2\t0\t3\nabnormal" in path.read_text()
-
-
-def test_list_can_be_written_by_hand(tmp_path):
-    path = tmp_path / "stop_names.txt"
     path.write_text("# mine\nHistory\n\nBeta-blocker\t1\n")
     assert read_stop_names(path) == ["History", "Beta-blocker"]
     path.write_text("# nothing\n")
