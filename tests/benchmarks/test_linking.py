@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import typer
 
-from benchmarks.linking import main, read_entities
+from benchmarks.linking import main
 from tests.commands import invoke
 
 app = typer.Typer()
@@ -29,30 +29,15 @@ PUBTATOR = """1|t|Fever after a heart attack
 """
 
 
-@pytest.fixture
-def pubtator_file(tmp_path) -> Path:
-    path = tmp_path / "gold.txt"
-    path.write_text(PUBTATOR, "utf8")
-    return path
-
-
-def test_read_entities_has_the_longest_mentions_of_a_type(pubtator_file):
-    docs = read_entities(pubtator_file, ["Disease"])
-    texts = [[ent.text for ent in doc.ents] for doc in docs]
-    assert texts == [["Fever", "heart attack", "Diabetes mellitus"]] + [
-        ["Headache", "fever"]
-    ]
-
-
 @pytest.mark.usefixtures("new_process")
-def test_linking_measures_another_version_in_turns(
-    exported_kb, pubtator_file, monkeypatch
-):
+def test_linking_measures_another_version_in_turns(exported_kb, tmp_path, monkeypatch):
+    gold = tmp_path / "gold.txt"
+    gold.write_text(PUBTATOR, "utf8")
     # The other version is this one, found as an installed package is.
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     options = ["--kb", exported_kb, "--label", "Disease"]
     options += ["--before", sys.executable, "--rounds", 1]
-    done: Any = invoke(pubtator_file, *options, app=app)
+    done: Any = invoke(gold, *options, app=app)
     assert done.exit_code == 0, done.output
     assert "2 documents; median of 1" in done.output
     assert "0 of 5 mentions have another CUI" in done.output

@@ -19,7 +19,6 @@ from split_documents import app as split_app
 from split_documents import choose_parts, read_docs
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.pipeline.assembly import assemble_pipeline
 from tests.commands import invoke
 
 ROOT = Path(__file__).parents[2]
@@ -102,16 +101,3 @@ def test_evaluation_gives_the_pipeline_no_annotation():
     nlp.add_pipe("spy")
     evaluate_docs(nlp, [make_doc(nlp, (0, "A", "C1"))], quiet=True)
     assert [doc.ents for doc in seen] == [()]
-
-
-def test_assemble_replaces_only_pipelines_that_it_wrote(sample_kb, tmp_path):
-    detector = spacy.blank("en")
-    detector.add_pipe("entity_ruler").add_patterns([{"label": "A", "pattern": "fever"}])
-    detector.to_disk(tmp_path / "detector")
-    output = tmp_path / "pipeline"
-    for _ in range(2):
-        assemble_pipeline(sample_kb, output, detector=tmp_path / "detector", force=True)
-    (ent,) = spacy.load(output)("She has fever.").ents
-    assert (ent.label_, ent.kb_id_) == ("A", "C0000004")
-    with pytest.raises(SapbertError, match="E003"):
-        assemble_pipeline(sample_kb, tmp_path / "detector", detector=output, force=True)

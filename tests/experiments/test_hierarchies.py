@@ -7,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
 
 from experiments.hierarchies.evaluate_hierarchy import (
-    area_under_curve,
     main,
     score_distances,
     score_encoder,
@@ -103,18 +100,6 @@ def test_evaluate_hierarchy_writes_json_and_prints_tables(
     assert again["auc"] == result["auc"]
     held.write_text("", "utf8")
     assert "[E106]" in str(invoke(*words, "--force", app=app).exception)
-
-
-few = st.lists(st.integers(-3, 3).map(lambda each: each / 4), min_size=1, max_size=20)
-
-
-@given(few, few)
-def test_area_under_curve_is_the_share_of_comparisons_won(near, far):
-    won = sum((a > b) + (a == b) / 2 for a in near for b in far)
-    found = area_under_curve(np.array(near), np.array(far))
-    assert found == pytest.approx(won / len(near) / len(far), abs=1e-4)
-    assert area_under_curve(np.array(near), np.zeros(0)) is None
-    assert area_under_curve(np.zeros(0), np.array(far)) is None
 
 
 def test_score_distances_by_hand():

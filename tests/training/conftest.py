@@ -3,28 +3,18 @@
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from confection import Config
 
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from tests import commands
-from training.__main__ import app
 from training.data.families import write_families
 from training.trainer.run import train
 from training.trainer.settings import RunPaths, read_config
 
 WORDS = ["heart", "attack", "fever", "pain", "acute", "lung", "skin", "bone", "liver"]
-
-
-@pytest.fixture(scope="session")
-def invoke() -> Callable[..., Result]:
-    """Runs a command of training, which is to end without an error."""
-    return partial(commands.invoke, app=app, code=0)
 
 
 @pytest.fixture(scope="session")

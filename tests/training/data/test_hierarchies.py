@@ -14,7 +14,7 @@ from tests.training.test_examples import FOLDER as EXAMPLES
 from training.data.families import write_families
 from training.data.hierarchy import FAMILY, build_hierarchy, compute_distances
 from training.data.pairs import hash_text
-from training.data.relations import read_relations, write_relations
+from training.data.relations import read_relations
 
 MRREL = EXAMPLES / "input" / "MRREL.RRF"
 
@@ -96,22 +96,6 @@ def test_write_families_of_a_cycle(tmp_path):
     circle = {"a": ["c", "a"], "b": ["a"], "c": ["b"]}
     path = tmp_path / "families.tsv"
     assert write_families(write_tree(tmp_path, circle), path)["families"] == 3
-
-
-def test_write_relations_draws_a_name_by_the_seed(tmp_path):
-    names = {"C1": ["heart"], "C2": ["valve", "flap"], "C3": ["Pain"], "C4": ["pain"]}
-    concepts, path = tmp_path / "concepts.jsonl", tmp_path / "relations.tsv"
-    write_concepts(concepts, [Concept(*each) for each in names.items()])
-
-    def write(seed: int) -> list[str]:
-        write_relations(concepts, MRREL, path, seed=seed, force=True)
-        return path.read_text("utf8").splitlines()
-
-    assert write(0) == write(0)
-    assert {write(seed)[0] for seed in range(10)} == {
-        "C1+C2\theart\tvalve",
-        "C1+C2\theart\tflap",
-    }
 
 
 def test_read_relations_fails_or_skips_at_bad_rows(tmp_path):

@@ -1,18 +1,15 @@
 """Pairs of names, of translations, of mentions, and names held out."""
 
-import os
 import zipfile
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from training.data.hold_out import draw_synonym, hold_out
+from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.pairs import (
     distinct_names,
     nth_combination,
@@ -20,8 +17,6 @@ from training.data.pairs import (
     sample_pairs,
 )
 from training.data.translation_pairs import write_translation_pairs
-
-ROOT = Path(__file__).parents[3]
 
 
 @given(st.integers(2, 40))
@@ -49,44 +44,10 @@ def test_sample_pairs_are_fifty_from_eleven_names_on():
     assert len(list(sample_pairs(huge))) == 50  # 4,498,500 are not enumerated
 
 
-def test_sample_pairs_depend_on_the_seed_alone(tmp_path, new_process):
-    code = (
-        "from training.data.pairs import sample_pairs;"
-        "from spacy_sapbert.vocabularies.concepts import Concept;"
-        "print(list(sample_pairs(Concept('C1', [f'n{i}' for i in range(40)]), seed=4)))"
-    )
-    env = {**os.environ, "PYTHONHASHSEED": "1"}  # this process has another
-    done = new_process.python(code, env=env, cwd=ROOT, check=True)
-    concept = Concept("C1", [f"n{number}" for number in range(40)])
-    pairs = list(sample_pairs(concept, seed=4))
-    assert done.stdout.strip() == str(pairs)
-    assert pairs != list(sample_pairs(concept, seed=5))
-
-
 def test_read_pairs_of_the_authors_have_bars(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text("C01||fever||pyrexia\nC02||pain||ache\n", "utf8")
     assert [*read_pairs(path)] == [["C01", "fever", "pyrexia"], ["C02", "pain", "ache"]]
-
-
-def test_hold_out_has_each_concept_once_in_order(tmp_path):
-    concepts = [Concept(f"C{i:03}", [f"name {i}"]) for i in range(500)]
-    whole, one, other = (tmp_path / f"{name}.jsonl" for name in "abc")
-    write_concepts(whole, concepts)
-    counts = hold_out(whole, one, other, share=0.2, seed=1)
-    trained, held = list(read_concepts(one)), list(read_concepts(other))
-    assert counts == {"trained": len(trained), "held_out": len(held), "nameless": 0}
-    assert 60 < len(held) < 140
-    assert sorted([*trained, *held], key=lambda each: each.cui) == concepts
-    assert trained == sorted(trained, key=lambda each: each.cui)
-
-
-def test_draw_synonym_is_unlike_all_other_names():
-    names = ["Heart Attack", "attack, heart", "heart attacks", "infarction", "MI", "mi"]
-    drawn = {draw_synonym(Concept("C1", names), seed=seed) for seed in range(20)}
-    assert drawn == {"infarction", "mi"}
-    assert draw_synonym(Concept("C1", names[:3]), seed=0) is None
-    assert draw_synonym(Concept("C1", ["pain"]), seed=0) is None
 
 
 write_translations = partial(write_translation_pairs, force=True, quiet=True)

@@ -67,29 +67,18 @@ def count_steps(encoder: Path) -> int:
     return len(log.read_bytes().splitlines()) if log.is_file() else 0
 
 
-@pytest.fixture(scope="module")
-def long_settings(small_settings) -> dict[str, Any]:
-    return {
+def test_train_killed_and_interrupted_equals_an_unbroken_run(
+    pairs_file, small_settings, run_training, tmp_path_factory, tmp_path, new_process
+):
+    settings = {
         **small_settings,
         "training.epochs": 40,
         "training.checkpoint_every": 7,
         "training.schedule.@schedules": "spacy-sapbert.Linear.v1",
     }
-
-
-@pytest.fixture(scope="module")
-def unbroken(pairs_file, long_settings, run_training, tmp_path_factory) -> Path:
-    """The encoder of a run that nobody stopped."""
-    folder = tmp_path_factory.mktemp("unbroken")
-    run_training(folder, pairs_file, read_config(None, long_settings))
-    return folder / "encoder"
-
-
-def test_train_killed_and_interrupted_equals_an_unbroken_run(
-    pairs_file, long_settings, unbroken, tmp_path, new_process
-):
-    encoder = tmp_path / "encoder"
-    command = make_command(pairs_file, encoder, long_settings)
+    unbroken, encoder = tmp_path_factory.mktemp("unbroken"), tmp_path / "encoder"
+    run_training(unbroken, pairs_file, read_config(None, settings))
+    command = make_command(pairs_file, encoder, settings)
     state = tmp_path / "encoder-checkpoint" / "state.json"
     run = new_process.start(command, cwd=ROOT)
     wait_for(lambda: run.poll() is not None or state.is_file())
@@ -105,30 +94,8 @@ def test_train_killed_and_interrupted_equals_an_unbroken_run(
     assert state.is_file()
     done = new_process.run(command, cwd=ROOT, check=True, timeout=LIMIT)
     assert "Wrote" in done.stdout
-    assert equal_weights(encoder, unbroken)
+    assert equal_weights(encoder, unbroken / "encoder")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["encoder"]
-
-
-def test_train_with_validation_runs_without_spacy(
-    pairs_file, small_settings, tmp_path, new_process
-):
-    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["heart attack"])])
-    (tmp_path / "mentions.txt").write_text("attack, heart||C1\n", "utf8")
-    more = {
-        "training.steps": 2,
-        "validation.mentions": tmp_path / "mentions.txt",
-        "validation.concepts": tmp_path / "concepts.jsonl",
-    }
-    command = make_command(pairs_file, tmp_path / "encoder", {**small_settings, **more})
-    code = (
-        "import sys; sys.modules['spacy'] = None\n"
-        "from training.__main__ import app; app()"
-    )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = command[command.index("train") :]
-    new_process.python(code, *words, cwd=ROOT, env=env, check=True)
-    card = (tmp_path / "encoder" / "README.md").read_text("utf8")
-    assert "| best accuracy | 1.0 |" in card
 
 
 def free_port() -> str:

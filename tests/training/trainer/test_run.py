@@ -49,21 +49,15 @@ def test_train_lowers_the_loss_and_writes_a_plain_encoder(
 ):
     config = make_config({"training.epochs": 12})
     summary = run_training(tmp_path, pairs_file, config)
-    assert summary["pairs"] == 72
-    assert summary["concepts"] == 72
-    assert summary["steps"] == 60
+    assert (summary["pairs"], summary["concepts"], summary["steps"]) == (72, 72, 60)
     assert summary["last_loss"] < 0.8 * summary["first_loss"]
     encoder = tmp_path / "encoder"
-    _, model = load_encoder(str(encoder))
-    assert model.config.hidden_size == 32
     assert read_settings(encoder) == EncoderSettings("mean", 25, True)
     card = " ".join((encoder / "README.md").read_text("utf8").split())
     assert "| training.optimizer.learning_rate | `0.001` |" in card
     assert "in 60 steps with seed 0" in card
     assert "| pairs of names | 864 | 72 | 12 |" in card
     assert "not validated" in card
-    log = (encoder / "training.jsonl").read_text("utf8").splitlines()
-    assert [json.loads(line)["step"] for line in log] == list(range(1, 61))
     written = read_config(encoder / "training.cfg")
     assert flatten_config(written) == flatten_config(complete_encoder(config))
     assert not (tmp_path / "encoder-checkpoint").exists()
@@ -121,13 +115,6 @@ def test_train_writes_checkpoints_by_time_besides_by_steps(train_small, tmp_path
     assert train_small(config, stop=stop) is None
 
 
-def test_train_refuses_a_checkpoint_of_other_settings(train_small):
-    train_small(stop=stopped())
-    other = {"training.miner.margin": 0.1, "training.steps": 3}
-    with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
-        train_small(other)
-
-
 def test_train_goes_on_with_less_memory_and_fewer_steps(train_small):
     train_small(stop=stopped())
     free = {"training.checkpoint_every": 2, "training.chunks": 3, "training.steps": 9}
@@ -141,11 +128,11 @@ def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
 ):
     train_small(stop=stopped())
     train_small(stop=stopped(), force=True)
-    state = json.loads(
-        (tmp_path / "encoder-checkpoint" / "state.json").read_text("utf8")
-    )
-    assert state["progress"]["step"] == 2  # continued
+    path = tmp_path / "encoder-checkpoint" / "state.json"
+    assert json.loads(path.read_text("utf8"))["progress"]["step"] == 2  # continued
     other = {"training.miner.margin": 0.1, "training.steps": 3}
+    with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
+        train_small(other)
     with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
         train_small(other, stop=stopped(), force=True)
     assert train_small(other)["steps"] == 3
@@ -237,29 +224,6 @@ def config(forest, small_settings) -> Callable[..., Config]:
         return read_config(path, {**small_settings, **forest, **(more or {})})
 
     return make
-
-
-def test_train_on_all_files_lowers_the_loss_of_families(
-    config, run_training, tmp_path, pairs_file
-):
-    summary = run_training(tmp_path, pairs_file, config({"training.epochs": 6}))
-    # 72 pairs are 5 batches of 16, 8 relations 1, 45 families of three 9
-    assert summary["steps"] == 6 * (5 + 1 + 9)
-    assert (summary["pairs"], summary["relations"]) == (72, 8)
-    assert summary["families"] == 45
-    folder = tmp_path / "encoder"
-    lines = (folder / "training.jsonl").read_text("utf8").splitlines()
-    log = [json.loads(line) for line in lines]
-    by_source = {
-        name: [entry["loss"] for entry in log if entry["source"] == name]
-        for name in ("pairs", "relations", "families")
-    }
-    assert [len(each) for each in by_source.values()] == [30, 6, 54]
-    losses = by_source["families"]
-    assert np.mean(losses[-9:]) < np.mean(losses[:9])
-    card = (folder / "README.md").read_text("utf8")
-    assert "| families of a hierarchy | 270 | 45 | 6 |" in card
-    assert "| hierarchy_sha256 |" in card
 
 
 def test_train_on_incomplete_families_is_an_error(

@@ -34,7 +34,7 @@ from training.trainer.settings import TrainingSettings, make_settings
 from training.trainer.step import TrainingState, make_state, train_step
 
 MakeConfig = Callable[..., Config]
-MIXED = [Lines(10, 1), Lines(31, 3), Lines(7, 1)]
+FILES = [Lines(10, 1), Lines(31, 3), Lines(7, 1)]
 
 
 def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
@@ -42,16 +42,13 @@ def make(make_config: MakeConfig, **more: Any) -> TrainingSettings:
     return make_settings(make_config({"training.batch_size": 4, **values}))
 
 
-@pytest.mark.parametrize("files", [[Lines(10, 1)], MIXED])
-def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
-    files, make_config
-):
+def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(make_config):
     settings = make(make_config, epochs=2)
-    everything = list(plan_batches(files, settings, done=0))
+    everything = list(plan_batches(FILES, settings, done=0))
     assert [step for step, _, _ in everything] == list(range(len(everything)))
-    assert count_steps(files, settings) == len(everything)
+    assert count_steps(FILES, settings) == len(everything)
     more = make(make_config, epochs=2, steps=len(everything) + 1)
-    assert count_steps(files, more) == len(everything)
+    assert count_steps(FILES, more) == len(everything)
     half = len(everything) // 2
     first, second = (
         [lines.tolist() for _, _, lines in epoch]
@@ -59,7 +56,7 @@ def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
     )
     assert first != second
     for epoch in (everything[:half], everything[half:]):
-        for file, lines in enumerate(files):
+        for file, lines in enumerate(FILES):
             batches = [batch.tolist() for _, each, batch in epoch if each == file]
             numbers = [number for batch in batches for number in batch]
             # lines that are no whole group are never trained on
@@ -73,18 +70,17 @@ def test_plan_batches_has_each_line_once_an_epoch_and_groups_together(
                 assert all(first % lines.group == 0 for first in firsts)
 
 
-@pytest.mark.parametrize("files", [[Lines(10, 1)], MIXED])
-def test_plan_batches_resumes_after_the_steps_done(files, make_config):
+def test_plan_batches_resumes_after_the_steps_done(make_config):
     def plain(batches: Any) -> list[Any]:
         return [(step, file, batch.tolist()) for step, file, batch in batches]
 
     settings = make(make_config, epochs=2)
-    everything = plain(plan_batches(files, settings, done=0))
+    everything = plain(plan_batches(FILES, settings, done=0))
     for done in range(len(everything) + 1):
-        rest = plain(plan_batches(files, settings, done=done))
+        rest = plain(plan_batches(FILES, settings, done=done))
         assert rest == everything[done:]
     few = make(make_config, steps=2)
-    assert plain(plan_batches(files, few, done=0)) == everything[:2]
+    assert plain(plan_batches(FILES, few, done=0)) == everything[:2]
 
 
 def test_plan_batches_mixes_files_in_proportion_by_the_seed(make_config):
@@ -311,18 +307,6 @@ def test_train_step_computes_activations_again_with_the_same_dropout(
     assert loss == other_loss
     assert torch.allclose(gradient, other_gradient, atol=1e-7)
     assert torch.equal(after, other_after)
-
-
-def test_make_state_decays_all_weights_by_the_setting(make_config):
-    settings = make_settings(make_config({"training.optimizer.weight_decay": 0.5}))
-    _, state = make_state(settings, SINGLE)
-    before = [weight.detach().clone() for weight in state.model.parameters()]
-    for weight in state.model.parameters():
-        weight.grad = torch.zeros_like(weight)
-    state.optimizer.step()
-    # the learning rate is .001
-    for weight, was in zip(state.model.parameters(), before, strict=True):
-        torch.testing.assert_close(weight, was * (1 - 0.001 * 0.5))
 
 
 def test_make_state_differs_between_ranks_in_dropout_only(make_config):
