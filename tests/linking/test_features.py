@@ -114,40 +114,6 @@ def test_features_of_three_concepts_by_hand():
     assert features["unnamed"].tolist() == [0, 0, 0]
 
 
-def test_features_of_words_that_no_name_has_by_hand():
-    names = [
-        found(0, "A", "attack", 0.8, 0.5),
-        found(1, "B", "type 2 attack", 0.7, 0.5),
-    ]
-    pool = pool_concepts(names, lambda _: VOCABULARY)
-    words = ["heart", "attack", "type", "1"]
-    covered = [[0, 1, 0, 0], [0, 1, 1, 0]]
-    features = compute("heart attack type 1", pool, covered=covered, real=words)
-    assert features[REAL].tolist() == [1, 1]
-    assert features[MISSPELLED].tolist() == [0, 0]
-    assert features["covered"] == pytest.approx([1 / 4, 2 / 4])
-    assert features["unnamed"] == pytest.approx([2 / 4, 2 / 4])  # weight / most
-    excluded = compute("heart attack", pool, excluded=[True, False])[EXCLUDED]
-    assert excluded.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("mention", "name", "expected"),
-    [
-        ("the old hypertensoin", "portal hypertension", 1),  # a word of it
-        ("CHD", "CHDM", 0),  # too short to say
-        ("MCPH2", "MCHP2", 1),
-    ],
-)
-def test_features_tell_misspelled_words_from_new_ones(mention, name, expected):
-    names = [found(0, "A", name, 0.7, 0.5)]
-    pool = pool_concepts(names, lambda _: VOCABULARY)
-    assert compute(mention, pool)[MISSPELLED].tolist() == [expected]
-    # A mention of real words is not misspelled.
-    real = list_words(mention, "english")
-    assert compute(mention, pool, real=real)[MISSPELLED].tolist() == [0]
-
-
 def test_an_excluded_candidate_comes_last_and_is_never_right():
     ranker = Ranker(
         known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
@@ -275,17 +241,6 @@ def test_pool_has_the_nearest_concepts_and_those_of_the_most_3_grams():
     pool = pool_concepts(names[:40], lambda _: VOCABULARY)  # without 3-grams
     assert pool.cuis == near
     assert pool.vocabulary_weight == pytest.approx(sum(exp(-n / 5) for n in range(32)))
-
-
-def test_pool_sorts_equal_names_by_preference_and_the_nearest_of_a_concept_first():
-    names = [
-        found(0, "A", "x", 0.9, 0.5, preferred=0),
-        found(1, "B", "y", 0.9, 0.5),
-        found(2, "A", "z", 0.8, 0.5),
-    ]
-    pool = pool_concepts(names, lambda _: VOCABULARY)
-    assert pool.cuis == ["B", "A"]
-    assert pool.near["A"].similar.alias == "x"
 
 
 def test_split_words_by_hand():

@@ -1,16 +1,13 @@
 """Candidates as a plain comparison finds them, and what orders and settles them."""
 
 import shutil
-import warnings
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import nearest
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import exact as search
@@ -151,38 +148,6 @@ def check(
         assert candidate["types"] == sorted(concept.types)
 
 
-def test_search_finds_ties_of_base_and_overlay(kb):
-    bearers = sorted(c.cui for c in kb.concepts() if "fever" in c.aliases)
-    assert "L1" in bearers
-    found = kb.link(["fever"], k=1, tie_evidence=[])[0].candidates
-    assert [(c["cui"], c["tie"]) for c in found] == [(bearers[0], "id")]
-    found = kb.link(["fever"], k=len(bearers), tie_evidence=[])[0].candidates
-    assert [(c["cui"], c["tie"]) for c in found] == [(cui, "id") for cui in bearers]
-    # The preferred name of the one that was added is the best reason.
-    assert kb.link(["fever"], k=1)[0].candidates[0]["cui"] == "L1"
-    ranked = kb.link(["fever"], k=1, source_rank=["ICD"], tie_evidence=["source"])
-    assert ranked[0].candidates[0]["cui"] == bearers[0]
-
-
-def test_link_note_is_below_threshold_if_the_filter_removes_nothing(kb):
-    wanted: Any = {"deny": ["C01"]}
-    for threshold, expected in (
-        (None, ["filtered", None]),
-        (0.99999, ["filtered", "below_threshold"]),
-        (1, ["filtered", "below_threshold"]),
-    ):
-        linked = kb.link(
-            [f"fever {CALLED[1]}", "xyz"], filter=wanted, threshold=threshold
-        )
-        assert [one.note for one in linked] == expected
-    nothing: Any = {"types": ["T121"], "allow": ["C03"]}
-    for threshold, note in ((None, "filtered"), (1, "filtered")):
-        linked = kb.link(["fever"], filter=nothing, threshold=threshold)
-        assert linked == [([], note, None)]
-    linked = kb.link(["xyz"], filter=nothing, threshold=1)
-    assert linked == [([], "below_threshold", None)]
-
-
 @given(
     mention=st.sampled_from([*WORDS, "ward", f"{CALLED[7]} old", "attack boo", "zz w"]),
     types=st.sets(st.sampled_from([*TYPES, "T999", "DISO"]), max_size=2),
@@ -210,37 +175,8 @@ def test_search_with_overlay_and_any_filter_equals_plain_search(
         check(kb, mention, wanted, k)
 
 
-@pytest.fixture(scope="module")
-def few(cold_kb) -> KnowledgeBase:
-    return load_kb(cold_kb)
-
-
-def order(few: KnowledgeBase, **settings: Any) -> list[Any]:
-    """The four that are called cold, and what put each there."""
-    found = few.link(["cold"], k=4, **settings)[0].candidates
-    return [(candidate["cui"], candidate["tie"]) for candidate in found]
-
-
-def test_tie_evidence_orders_ties_in_its_order(few):
-    assert order(few, tie_evidence=[]) == [(f"C{n}", "id") for n in (1, 2, 3, 6)]
-    preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "id"), ("C3", "id")]
-    assert order(few) == preferred
-    sources = order(few, tie_evidence=["source", "preferred"], source_rank=["A", "B"])
-    assert sources == [
-        *(("C2", "source"), ("C1", "source"), ("C6", "preferred"), ("C3", "preferred"))
-    ]
-    labelled = order(
-        few,
-        labels=["SIGN"],
-        label_types={"SIGN": ["T047"]},
-        label_types_use="evidence",
-    )
-    assert labelled == [
-        *(("C2", "id"), ("C3", "label"), ("C6", "preferred"), ("C1", "preferred"))
-    ]
-
-
-def test_coherence_prefers_concepts_close_to_the_document(few):
+def test_coherence_prefers_concepts_close_to_the_document(cold_kb):
+    few = load_kb(cold_kb)
     mentions = ["cold", "asthma", "cold", "snow", "cold"]
     linked = few.link(
         mentions,
@@ -263,51 +199,6 @@ def test_coherence_prefers_concepts_close_to_the_document(few):
     # Without documents each mention is alone.
     alone = few.link(mentions, tie_evidence=["coherence", "preferred"])
     assert [one.candidates[0]["cui"] for one in alone] == ["C6", "C4", "C6", "C5", "C6"]
-
-
-def test_ambiguous_nil_leaves_tied_mentions_without_concept(few):
-    settings: Any = {"tie_evidence": [], "ambiguous": "nil"}
-    linked = few.link(["cold", "asthma"], **settings)
-    assert [one.note for one in linked] == ["ambiguous", None]
-    assert len(linked[0].candidates) == 7
-    assert few.link(["cold"], ambiguous="nil")[0].note is None  # a preferred name
-
-
-def test_a_learned_order_is_not_for_mentions_that_are_names(few):
-    for mention in ("Asthma", "asthmas"):  # a name, and an English variant of one
-        found = few.link([mention], k=7)[0].candidates
-        assert found[0]["score"] == 1
-        scores = [candidate["score"] for candidate in found]
-        assert scores == sorted(scores, reverse=True)
-
-
-def test_filter_retired_id_is_mapped_with_a_warning(few):
-    with pytest.warns(UserWarning, match="C0 was retired; the concept is now C9"):
-        assert few["C0"].name == "Lung disease"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert few["C9"].name == "Lung disease"
-        assert "C0" in few
-        assert "C7" not in few
-    assert few.children("C9") == ["C3", "C4"]
-    with pytest.raises(SapbertError, match="no 'C7'"):
-        few["C7"]
-
-
-def test_candidate_threshold_keeps_the_first_candidate_and_those_that_reach_it(few):
-    every = few.link(["asthma"], k=7)[0]
-    scores = [candidate["score"] for candidate in every.candidates]
-    assert len(scores) == 7
-    assert scores[2] > scores[-1]
-    for least, count in ((scores[2], 3), (1.0, 1), (None, 7)):
-        found = few.link(["asthma"], k=7, candidate_threshold=least)[0]
-        assert found.candidates == every.candidates[:count]
-        assert (found.cui, found.note) == (every.cui, every.note)
-    below = few.link(["asthmatic"], k=7, threshold=1, candidate_threshold=1)[0]
-    assert (len(below.candidates), below.cui, below.note) == (
-        *(1, None),
-        "below_threshold",
-    )
 
 
 def test_has_text_by_hand():

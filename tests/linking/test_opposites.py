@@ -6,10 +6,7 @@ from collections import Counter
 import pytest
 
 from spacy_sapbert.linking.features import excludes, says_more, split_words
-from spacy_sapbert.linking.opposites import (
-    list_doubtful_opposites,
-    list_opposites,
-)
+from spacy_sapbert.linking.opposites import list_doubtful_opposites, list_opposites
 from spacy_sapbert.linking.text import fold_english, list_words
 
 

@@ -282,24 +282,6 @@ def test_names_that_are_alike_share_a_key(text, other):
         assert not {*keys}.isdisjoint(name_keys(other, "english"))
 
 
-@pytest.mark.parametrize(
-    ("one", "several"),
-    [
-        ("sarcoma", "sarcomata"),
-        ("vertebra", "vertebrae"),
-        ("metastasis", "metastases"),
-        ("virus", "viruses"),
-        ("biopsy", "biopsies"),
-        ("abscess", "abscesses"),
-        ("polyp", "polyps"),
-    ],
-)
-def test_a_plural_is_alike_to_its_singular(one, several):
-    assert likeness(one, several, "english") > 0
-    for other in (one[:-1], several[:-4]):
-        assert likeness(several, other, "english") == 0
-
-
 def test_is_abbreviation_needs_capitals():
     accepted = ["MI", "AIDS", "RA", "mRNA", "pH", "HbA1c", "A B"]
     others = ["Pain", "mi", "COVID", "E. coli", "Ca", "A", "", "42"]
@@ -367,15 +349,10 @@ def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
         (["heart"], "a\ud800b, heart", ["heart"]),
         (["heart"], "", []),
         (["-", "'s"], "- 's a-b", []),
-        # other ways to write a name
-        (["Guillain-Barré syndrome"], "Guillain\u2013Barre syndrome", None),
-        (["hypertension"], "hyper\u00adtension", None),
-        (["sacroiliitis"], "sacro-iliitis", None),
-        (["type 8 collagen"], "type VIII collagen", None),
     ],
 )
 def test_windows_by_hand(names, text, expected):
-    assert find(names, text) == ([text] if expected is None else expected)
+    assert find(names, text) == expected
 
 
 def test_windows_have_a_maximal_length():
