@@ -16,9 +16,6 @@ from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
     Concept("C1", ["Heart attack", "MI"]),
-    Concept("C2", ["Crohn's disease", "CAT"]),
-    Concept("C3", ["Factor VIII deficiency"]),
-    Concept("C4", ["Factor IX deficiency"]),
     Concept("C5", ["Dolor", "Tumor"], languages={"SPA": [0], "ENG": [1]}),
     Concept("C6", ["None", "Sodium", "Na"]),
     Concept("C7", ["Asthma (disorder)", "Bronchial (finding)"]),
@@ -31,20 +28,16 @@ def kb(make_kb, tmp_path_factory) -> KnowledgeBase:
     return load_kb(make_kb(tmp_path_factory.mktemp("names"), CONCEPTS, backend="exact"))
 
 
-def look_up(kb: KnowledgeBase, *terms: str) -> list[Found]:
-    options = LinkOptions(k=2, threshold=-1)
-    return [*map_queries(kb, map(Query, terms), options)]
+def look_up(kb: KnowledgeBase, term: str) -> Found:
+    (found,) = map_queries(kb, [Query(term)], LinkOptions(k=2, threshold=-1))
+    return found
 
 
 @pytest.mark.parametrize(
     ("term", "cui"),
     [
-        ("Heart attack.", "C1"),
-        ("Heart attack (disorder)", "C1"),
         ('"Heart attack (disorder)"', "C1"),
         ("H/O heart attacks (I21.9)", "C1"),
-        ("Crohn’s disease", "C2"),
-        ("factor 8 deficiency", "C3"),
         ("dolores", "C5"),
         ("Na", "C6"),
         ("Asthma (disorder)", "C7"),
@@ -52,14 +45,8 @@ def look_up(kb: KnowledgeBase, *terms: str) -> list[Found]:
     ],
 )
 def test_map_queries_finds_names_in_any_way_to_write_them(kb, term, cui):
-    (found,) = look_up(kb, term)
+    found = look_up(kb, term)
     assert (found.status, found.cui) == ("exact", cui)
-
-
-@pytest.mark.parametrize("term", ["factor 7 deficiency", "cats", "sore throat"])
-def test_map_queries_other_words_are_not_exact(kb, term):
-    (found,) = look_up(kb, term)
-    assert found.status != "exact"
 
 
 def test_map_queries_in_languages_of_a_term_or_of_all(kb):
@@ -71,13 +58,10 @@ def test_map_queries_in_languages_of_a_term_or_of_all(kb):
 
 
 @pytest.mark.parametrize(
-    "term",
-    [
-        *("N/A", "None", "-", "not known", "unknown (R69)", "k. A."),
-    ],
+    "term", ["N/A", "None", "-", "not known", "unknown (R69)", "k. A."]
 )
 def test_map_queries_what_is_no_term_has_no_link(kb, term):
-    assert look_up(kb, term) == [Found("", "none", None, "empty", [])]
+    assert look_up(kb, term) == Found("", "none", None, "empty", [])
 
 
 def make_link(alias: str, score: float, cui: str | None = "X:1") -> Linked:
@@ -138,14 +122,7 @@ def test_list_readings_has_the_term_without_its_trappings(term, reading):
 
 
 @pytest.mark.parametrize(
-    "term",
-    [
-        "type 2 diabetes",
-        "vitamin B12",
-        "HbA1c",
-        "unknown primary",
-        "Na",
-    ],
+    "term", ["type 2 diabetes", "vitamin B12", "HbA1c", "unknown primary", "Na"]
 )
 def test_list_readings_leaves_what_belongs_to_a_term(term):
     assert list_readings(term) == [term]

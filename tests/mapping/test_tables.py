@@ -53,6 +53,9 @@ PAIRS = [
     ("Fever", "C7777777", "", ""),
     ("Fever", "C0000001", "Fever", ""),
     ("<b>Fever</b>", "C0000001", "", ""),
+    ("(heart attack).", " C0000001 ", "", ""),
+    ("Heart disease", "ICD10CM:I21", "Fever", "a head pain (HP)"),
+    ("HP", "C0000007", "", ""),
 ]
 
 

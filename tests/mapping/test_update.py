@@ -3,7 +3,7 @@
 import json
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import spacy
@@ -13,9 +13,8 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.registry import list_formats
 from spacy_sapbert.io.excel import text_of
-from spacy_sapbert.kb.edits.diff import compare_kbs
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.verification.update import Link, Updater
+from spacy_sapbert.kb.verification.update import Link
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
@@ -23,7 +22,6 @@ from spacy_sapbert.mapping.update import update_file
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
-from tests.thousand_names import make_concepts
 
 from .conftest import read_dicts
 
@@ -96,59 +94,6 @@ def test_what_of_the_release_says_so_is_said(releases):
         "The new release retired C0 for C11 (replaced by: C0 → C1; by: C1 → C11).",
         "The new release retired C00 for C11.",
     ]
-
-
-def test_only_what_can_change_is_linked_again(releases, monkeypatch):
-    asked: list[str] = []
-    link = KnowledgeBase.link
-
-    def count(kb: KnowledgeBase, texts: Any, **options: Any) -> Any:
-        asked.extend(texts)
-        return link(kb, texts, **options)
-
-    monkeypatch.setattr(KnowledgeBase, "link", count)
-    links = [Link("Migraine", "C6"), Link("Pyrexia", "C2"), Link("Wheezing", "C5")]
-    releases.new.update(links * 100, old=releases.old)
-    assert asked == ["Wheezing"]
-
-
-def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_path):
-    """Of 20 concepts one loses a name, is gone, or has a new id or name."""
-    concepts = []
-    for number, concept in enumerate(make_concepts()):
-        if number % 80 == 0:
-            concept = Concept(f"NEW{number}", concept.aliases, retired=[concept.cui])
-        elif number % 80 == 20 and len(concept.aliases) > 1:
-            concept = Concept(concept.cui, concept.aliases[1:])
-        elif number % 80 == 40:
-            aliases = [*concept.aliases, f"Zebra disease {number}"]
-            concept = Concept(concept.cui, aliases)
-        elif number % 80 == 60:
-            continue
-        concepts.append(concept)
-    old, new = (
-        load_kb(thousand_names_kb),
-        load_kb(make_kb(tmp_path, concepts, backend="exact")),
-    )
-    some = make_concepts()[::4]  # all that change are among them
-    texts = [alias for concept in some for alias in concept.aliases]
-    links = [
-        Link(text, linked.cui)
-        for text, linked in zip(texts, old.link(texts), strict=True)
-    ]
-    updater = Updater(old, new, compare_kbs(old, new))
-    updates = updater.update(links)
-    answers = [linked.cui for linked in new.link(texts)]
-    differ = [
-        (link, update.cui, answer)
-        for link, update, answer in zip(links, updates, answers, strict=True)
-        if update.cui != answer and update.status != "review"
-    ]
-    assert len(differ) <= 0.01 * len(links), differ[:5]
-    again = updater.update(
-        [Link(u.text, d.cui) for u, d in zip(links, updates, strict=True)]
-    )
-    assert [u.cui for u in again] == [u.cui for u in updates]
 
 
 WRITTEN = [  # the others are for people
@@ -259,14 +204,6 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     place = {"start": 25, "end": 33, "text": "wheezing"}
     assert wheezing == {**usual, **place, **relinked, "update": "relinked"}
     assert other == {**other, **relinked}
-    update_file(releases.old, releases.new, written["biocjson"], tmp_path / "m.json")
-    (passage,) = json.loads((tmp_path / "m.json").read_text())["documents"][0][
-        "passages"
-    ]
-    infons = passage["annotations"][0]["infons"]
-    assert (infons["identifier"], infons["codes"]) == ("C11", '{"OMOP": ["11"]}')
-    update_file(releases.old, releases.new, written["omop"], tmp_path / "moved.csv")
-    assert read_dicts(tmp_path / "moved.csv")[0]["note_nlp_concept_id"] == "11"
 
 
 def test_what_is_no_concept_any_more_has_no_id(releases, tmp_path):
