@@ -24,6 +24,8 @@ def names_kb(make_kb, tmp_path_factory) -> Path:
         Concept("X1", ["cold"], types=["T184"]),
         Concept("X2", ["Cold"], types=["T070"]),
         Concept("U1", ["Blue thing"]),
+        Concept("D4", ["acute pain"], types=["T184"]),
+        Concept("R2", ["acute drug"], types=["T121"]),
     ]
     return make_kb(tmp_path_factory.mktemp("names"), concepts)
 
@@ -45,6 +47,7 @@ def find(features: NameFeatures, text: str) -> dict[str, tuple[str, str]]:
         ("The blue thing stayed.", "stayed", ("", "")),
         ("do re mi fa", "mi", ("", "")),  # an abbreviation is written exactly so
         ("lung-cancers", "lung", ("B-DISO", "DISO")),
+        ("acute pain", "acute", ("B-DISO", "mixed")),  # of names of both groups
         ("Acetylsalicylic acid (ASA) helps. ASA is cheap.", "ASA", ("A-CHEM",) * 2),
         (
             "Rare hereditary ataxia (RHA) is rare. The RHA was mild.",
@@ -57,15 +60,6 @@ def test_words_have_the_features_of_names(features, text, word, expected):
     assert find(features, text)[word] == expected
     assert find(features, "the cold")["cold"][0] == "U-DISO+PHEN"  # of both groups
     assert find(features, "The blue thing")["blue"][0] == "B-untyped"
-
-
-def test_a_word_of_names_of_many_groups_says_nothing(make_kb, tmp_path):
-    concepts = [
-        Concept("D1", ["acute pain"], types=["T184"]),
-        Concept("R1", ["acute drug"], types=["T121"]),
-    ]
-    features = NameFeatures.from_kb(load_kb(make_kb(tmp_path, concepts)))
-    assert find(features, "acute pain")["acute"] == ("B-DISO", "mixed")
 
 
 def test_tables_find_what_they_were_made_of():

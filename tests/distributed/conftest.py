@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 
 import spacy_sapbert
 
@@ -151,13 +150,3 @@ def expected_of_recipes(sample_kb, notes_file) -> list[dict[str, Any]]:
 def sort_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows of an engine in the order of the documents."""
     return sorted(rows, key=lambda row: (int(row["id"]), row["start"] or 0))
-
-
-@pytest.fixture(scope="session")
-def failing_pipeline(tmp_path_factory) -> Path:
-    """A pipeline whose component fails on documents with "diabetes" or "DM"."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("test_distributed_fails")
-    folder = tmp_path_factory.mktemp("pipelines") / "failing"
-    nlp.to_disk(folder)
-    return folder
