@@ -15,10 +15,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
-from spacy_sapbert.kb.edits.change import (
-    add_concepts,
-    remove_concepts,
-)
+from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions, save_copy
 from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb

@@ -104,18 +104,6 @@ def test_faiss_search_returns_rows_that_the_graph_does_not_reach(
 pytest.importorskip("hnswlib")
 
 
-def test_hnsw_keeps_ef_after_loading(make_index, unit_rows, tmp_path):
-    vectors, queries = unit_rows(4000, 32, 10), unit_rows(100, 32, 11)
-    recalls: dict[int, float] = {}
-    expected = (queries @ vectors.T).argmax(axis=1)
-    for ef in (10, 200):
-        settings = {"ef": ef, "M": 4, "ef_construction": 20}
-        index = make_index(tmp_path / str(ef), "hnsw", vectors, **settings)
-        rows, _ = index.search(queries, 1)
-        recalls[ef] = float((rows[:, 0] == expected).mean())
-    assert recalls[200] > recalls[10] + 0.1
-
-
 def test_hnsw_without_its_library_compares_all_rows(
     make_index, open_index, unit_rows, tmp_path, monkeypatch
 ):

@@ -123,15 +123,6 @@ def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
         assert outline(one) == outline(other)
 
 
-@pytest.mark.parametrize(
-    ("score", "note"), [(0.94996, None), (0.94994, "below_threshold")]
-)
-def test_a_threshold_is_reached_by_the_score_that_is_shown(score, note):
-    best = RankedEntry(score, Entry(0, "C1", "Fever", "fever", 0), score)
-    result = SearchResult([best], None)
-    assert decide(result, Threshold(0.95, 0.0)) == note
-
-
 def rank(cui: str, score: float, key: float | None = None) -> RankedEntry:
     name = Entry(0, cui, cui, cui, 0)
     return RankedEntry(score, name, score if key is None else key)
@@ -173,20 +164,15 @@ def test_concepts_that_an_order_does_not_know_come_last():
 
 
 @pytest.mark.parametrize(
-    ("cosine", "least", "expected"),
-    [(None, 0.3, 0.3), (None, 0.0, None), (0.5, 0.3, None), (0.0, 0.3, None)],
-)
-def test_the_probability_that_decides(cosine, least, expected):
-    assert Threshold(cosine, least).least_probability == expected
-
-
-@pytest.mark.parametrize(
     ("result", "threshold", "note"),
     [
         ({"probability": 0.3}, (None, 0.3), None),
         ({"probability": 0.29}, (None, 0.3), "below_threshold"),
         ({"probability": None}, (None, 0.0), None),
         ({"probability": None}, (None, 0.1), "below_threshold"),
+        # a threshold is reached by the score that is shown
+        ({"ranked": [rank("A", 0.94996)]}, (0.95, 0.0), None),
+        ({"ranked": [rank("A", 0.94994)]}, (0.95, 0.0), "below_threshold"),
         ({"excluded": True}, (-1, 0.0), "excluded"),
         ({"ranked": []}, (-1, 0.0), "below_threshold"),
         ({"narrowed": True, "probability": SURE}, (None, 0.3), None),

@@ -12,14 +12,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.indexes import exact, faiss_graph, hnsw, registry, row_file
-from spacy_sapbert.kb.indexes.exact import LayeredIndex, keep_best, search_among
-from spacy_sapbert.kb.indexes.registry import (
-    Index,
-    build_index,
-    choose_index,
-    index_files,
-    make_backend,
-)
+from spacy_sapbert.kb.indexes.exact import keep_best, search_among
+from spacy_sapbert.kb.indexes.registry import Index, choose_index, make_backend
 from spacy_sapbert.kb.indexes.row_file import (
     RowFile,
     encode_rows,
@@ -169,21 +163,6 @@ def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch
         assert of_mine == pytest.approx(of_its, abs=1e-6)
 
 
-def test_rows_of_an_overlay_follow_those_that_were_built(make_index, tmp_path):
-    vectors, queries = near_rows(60, 8, 1), near_rows(5, 8, 2)
-    base = make_index(tmp_path / "base", "exact", vectors[:40])
-    added = make_index(tmp_path / "added", "exact", vectors[40:])
-    whole = make_index(tmp_path / "whole", "exact", vectors)
-    layered = LayeredIndex(base, added, 40)
-    assert layered.width == 8
-    for k in (1, 30, 60):
-        rows, scores = layered.search(queries, k)
-        expected = whole.search(queries, k)
-        assert (rows.tolist(), scores.tolist()) == tuple(e.tolist() for e in expected)
-    some = [59, 0, 39, 40]
-    assert layered.vectors(np.array(some)).tolist() == vectors[some].tolist()
-
-
 def test_rows_of_a_file_by_hand(tmp_path):
     runs = list_runs(np.array([0, 1, 2, 9, 1, 2, 4]))
     assert [*runs] == [(0, 3), (3, 4), (4, 6), (6, 7)]
@@ -196,20 +175,6 @@ def test_rows_of_a_file_by_hand(tmp_path):
     values = np.array([[0.25, 1], [1, -1], [1, -1], [-1, 0]])
     assert rows[:] == pytest.approx(values, abs=2e-5)
     assert rows[1:3].tolist() == rows[np.array([1, 2])].tolist()
-
-
-def test_build_index_of_a_file_of_rows(form, unit_rows, tmp_path):
-    backend, settings, _, load = form
-    vectors = unit_rows(60, 8, 10)
-    source = tmp_path / "rows"
-    write_rows(vectors, source, compact=True, progress=False)
-    rows = RowFile(source, rows=60, width=8, compact=True)
-    folder = tmp_path / "index"
-    folder.mkdir()
-    build_index(rows, folder, backend=backend, settings=settings, threads=1)
-    assert {*index_files(backend, settings)} == {p.name for p in folder.iterdir()}
-    found, _ = load(folder, 60, 8).search(vectors, 1)
-    assert found[:, 0].tolist() == list(range(60))
 
 
 def test_load_index_of_another_size_is_an_error(form, unit_rows, tmp_path):
@@ -282,22 +247,6 @@ def test_index_search_in_a_forked_child(tmp_path, new_process):
     assert done.stdout.split() == ["0"] * len(FORMS), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("backend", "settings", "message"),
-    [
-        ("annoy", {}, "'exact', 'faiss', 'hnsw'"),
-        ("hnsw", {"efSearch": 3}, "'efSearch'"),
-        ("hnsw", {"M": 1}, "M from .* got 1"),
-    ],
-)
-def test_build_index_that_is_not_possible_is_an_error(
-    backend, settings, message, unit_rows, tmp_path
-):
-    with pytest.raises(SapbertError, match=message):
-        build_index(unit_rows(5, 8, 12), tmp_path, backend=backend, settings=settings)
-    assert not [*tmp_path.iterdir()]
-
-
 GRAPH = {"M": (2, 1024), "ef_construction": (1, 100_000), "ef": (1, 100_000)}
 RANGES = {
     "exact": {},
@@ -315,6 +264,10 @@ def test_settings_of_a_backend_have_a_range(backend):
         for value in (low - 1, high + 1):
             with pytest.raises(SapbertError, match=f"{name} from {low} .*{value}"):
                 make_backend(backend, {name: value})
+    with pytest.raises(SapbertError, match="'efSearch'"):
+        make_backend(backend, {"efSearch": 3})
+    with pytest.raises(SapbertError, match="'exact', 'faiss', 'hnsw'"):
+        make_backend("annoy")
 
 
 def test_keep_best_keeps_the_smallest_rows_of_a_tie():

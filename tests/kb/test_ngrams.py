@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -178,28 +177,6 @@ def test_load_ngrams_damaged_file_is_an_error(tmp_path, name):
     write(NAMES, tmp_path)
     with pytest.raises(SapbertError, match=r"E306.*13 numbers and not 12"):
         load(tmp_path, len(NAMES) - 1)
-
-
-@given(
-    names=st.lists(TEXTS, min_size=1, max_size=20),
-    mention=TEXTS,
-    k=st.integers(1, 25),
-    seed=st.integers(0, 9),
-)
-def test_search_equals_sorting_all_allowed_rows(
-    tmp_path_factory, names, mention, k, seed
-):
-    index = write(names, tmp_path_factory.mktemp("ngrams"))(english=False)
-    allowed = np.random.default_rng(seed).random(len(names)) < 0.7
-    cosines = np.where(allowed, all_cosines(index, mention, len(names)), 0)
-    assert (cosines <= 1 + 1e-6).all()
-    order = np.lexsort((np.arange(len(names)), -cosines))
-    expected = order[cosines[order] > 0][:k]
-    best = expected.tolist(), cosines[expected].tolist()
-    assert search(index, mention, k, allowed=allowed) == best
-    for row, name in enumerate(names):
-        if name and allowed[row] and fold_letters(name) == fold_letters(mention):
-            assert cosines[row] in (0, pytest.approx(1, abs=1e-6))
 
 
 @pytest.mark.parametrize("name", ["rows", "weights"])

@@ -32,12 +32,6 @@ from tests.building import build_small_kb
 from tests.commands import invoke
 
 
-@pytest.fixture(scope="module")
-def wheel(sample_kb, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheels")
-    return package_kb(sample_kb, folder, name="tiny", version="1.2.3")
-
-
 def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file, tiny_encoder, tmp_path
 ):
@@ -101,9 +95,8 @@ def test_format_requirement_asks_for_what_linking_needs(sample_kb):
         assert format_requirement(changed).startswith(f"{start}{extras}>="), backend
 
 
-def test_find_kb_finds_an_installed_package_by_name(
-    wheel, sample_kb, tmp_path, new_process
-):
+def test_find_kb_finds_an_installed_package_by_name(sample_kb, tmp_path, new_process):
+    wheel = package_kb(sample_kb, tmp_path, name="tiny", version="1.2.3")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     install += ["--no-index", "--target", str(tmp_path / "site"), str(wheel)]
     new_process.run(install, check=True)
@@ -166,57 +159,43 @@ CONCEPTS = [
 MSH = Vocabulary(source="MSH", names=2, release="2026", licence="own words")
 
 
-@pytest.fixture(scope="module")
-def kb_folder(tiny_encoder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("licensed")
-    concepts = folder / "concepts.jsonl"
+def test_package_of_licensed_names_is_an_error_that_names_the_option(
+    tiny_encoder, tmp_path
+):
+    concepts, folder, wheels = tmp_path / "a.jsonl", tmp_path / "kb", tmp_path / "wheel"
     write_concepts(concepts, CONCEPTS)
     known = {"release": "2026", "licence": "own words"}
-    data = {
-        "concepts_sha256": file_digest(concepts),
-        "sources": {"MSH": known, "ABSENT": known},
-    }
+    sources = {"MSH": known, "ABSENT": known}
+    data = {"concepts_sha256": file_digest(concepts), "sources": sources}
     releases_path(concepts).write_text(json.dumps(data), "utf8")
-    build_small_kb(concepts, folder / "kb", tiny_encoder, backend="exact")
-    return folder / "kb"
-
-
-def test_build_keeps_sources_releases_and_licences(kb_folder):
-    found = load_kb(kb_folder).manifest.vocabularies
+    build_small_kb(concepts, folder, tiny_encoder, backend="exact")
+    kb = load_kb(folder)
+    found = kb.manifest.vocabularies
     assert found is not None
     affiliate = "SNOMED CT Affiliate License"
     snomed = Vocabulary(source="SNOMEDCT_US", names=1, licence=affiliate)
     assert found == [MSH, snomed, Vocabulary(source="WARD", names=1)]
-    assert current_vocabularies(load_kb(kb_folder)) == found
+    assert current_vocabularies(kb) == found
     assert describe_vocabulary(found[2]) == "WARD (1 names; licence unknown)"
-    assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", kb_folder).output
-
-
-def test_package_of_licensed_names_is_an_error_that_names_the_option(
-    kb_folder, tmp_path
-):
-    words = ["kb", "package", str(kb_folder), str(tmp_path), "--name", "x"]
-    result = invoke(*words, code=1)
-    output = " ".join(result.output.split())
-    assert "E424" in output
-    assert "--may-distribute SNOMEDCT_US`" in output
-    assert "WARD" not in output
-    assert not list(tmp_path.iterdir())
+    assert "MSH 2026 (2 names; own words)" in invoke("kb", "info", folder).output
+    with pytest.raises(SapbertError, match="E424") as caught:
+        package_kb(folder, wheels, name="x", version="1")
+    assert "--may-distribute SNOMEDCT_US`" in str(caught.value)
+    assert "WARD" not in str(caught.value)
+    assert not wheels.exists()
     with pytest.raises(SapbertError, match="--may-distribute WARD,SNOMEDCT_US`"):
-        package_kb(kb_folder, tmp_path, name="x", version="1", may_distribute=["WARD"])
+        package_kb(folder, wheels, name="x", version="1", may_distribute=["WARD"])
+    added = add_concepts(kb, [Concept("C3", ["Cough"], sources={"MDR": [0]})])
+    with pytest.raises(SapbertError, match="MedDRA"):
+        check_distribution(current_vocabularies(added), ["SNOMEDCT_US"])
 
 
-def test_check_distribution_knows_categories_of_the_umls_and_edits(make_kb, tmp_path):
+def test_check_distribution_knows_categories_of_the_umls():
     free = Vocabulary(source="A", names=1, licence="UMLS restriction category 0")
-    check_distribution([free, MSH], [])
+    check_distribution([free, MSH, Vocabulary(source="WARD", names=1)], [])
     limited = Vocabulary(source="A", names=1, licence="UMLS restriction category 3")
     with pytest.raises(SapbertError, match="category 3"):
         check_distribution([MSH, limited], [])
     check_distribution([limited], ["A"])
     with pytest.raises(SapbertError, match="no part of the Metathesaurus"):
         check_distribution([Vocabulary(source="UMLS", names=0)], [])
-    kb = load_kb(make_kb(tmp_path, CONCEPTS[1:]))
-    check_distribution(current_vocabularies(kb), [])
-    added = add_concepts(kb, [Concept("C3", ["Cough"], sources={"MDR": [0]})])
-    with pytest.raises(SapbertError, match="MedDRA"):
-        check_distribution(current_vocabularies(added), [])

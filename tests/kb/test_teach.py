@@ -3,7 +3,6 @@
 import csv
 import json
 import pickle
-import random
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -18,32 +17,15 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
-from spacy_sapbert.kb.edits.change import (
-    discard_edits,
-    discard_teaching,
-)
-from spacy_sapbert.kb.folder.layout import FILE
+from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
-from spacy_sapbert.kb.folder.versions import (
-    compute_digest,
-    list_history,
-    list_versions,
-    read_current,
-)
+from spacy_sapbert.kb.folder.versions import list_history, list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.kb.settings import change_kb, write_calibration
-from spacy_sapbert.kb.teaching.documents import (
-    AnnotationCounts,
-    resolve_documents,
-)
-from spacy_sapbert.kb.teaching.examples import (
-    first_answer,
-    make_examples,
-)
-from spacy_sapbert.kb.teaching.teach import (
-    teach_documents,
-)
+from spacy_sapbert.kb.teaching.documents import AnnotationCounts, resolve_documents
+from spacy_sapbert.kb.teaching.examples import first_answer, make_examples
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import EXCLUDED, REAL, FoundName, pool_concepts
 from spacy_sapbert.linking.ranker import Ranker, Weights
@@ -51,10 +33,9 @@ from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention, make_calibration
 from tests.commands import invoke
+from tests.thousand_names import make_concepts
 
-KINDS = ["alda", "boru", "cemi", "doke"]
-SYLLABLES = ["ka", "lo", "mi", "ne", "ru", "sta", "pre", "vol", "tin", "gra"]
-
+from .test_answers import make_documents
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -65,94 +46,15 @@ def make_document(*mentions: tuple[str, str], source: str = "made up") -> Any:
     return annotated_document(source, " ".join(text for text, _ in mentions), found)
 
 
-@pytest.fixture(scope="module")
-def many_concepts() -> list[Concept]:
-    """Twelve diseases in four forms each."""
-    chance = random.Random(0)
-    words = sorted({"".join(chance.choices(SYLLABLES, k=3)) for _ in range(100)})
-    chance.shuffle(words)
-    return [
-        Concept(f"X{place}{number}", [f"{word} form {kind}"])
-        for place, word in enumerate(words[:12])
-        for number, kind in enumerate(KINDS, 1)
-    ]
-
-
-@pytest.fixture(scope="module")
-def documents(many_concepts) -> list[GoldDocument]:
-    """Forty documents, which write names misspelt and after other syllables."""
-    chance = random.Random(4)
-
-    def write(name: str) -> str:
-        word, _, kind = name.split()
-        other = "".join(chance.choices(SYLLABLES, k=2))
-        at = chance.randrange(1, len(word) - 1)  # a letter is doubled or left out
-        word = word[:at] + word[at] * chance.choice((0, 2)) + word[at + 1 :]
-        return f"{other} {kind} form of {word}"
-
-    def choose() -> list[tuple[str, str]]:
-        return [(write(c.name), c.cui) for c in chance.sample(many_concepts, 5)]
-
-    return [make_document(*choose()) for _ in range(40)]
-
-
-@pytest.fixture(scope="module")
-def plain_kb(make_kb, many_concepts, tmp_path_factory) -> Path:
-    return make_kb(tmp_path_factory.mktemp("plain"), many_concepts, backend="exact")
-
-
-@pytest.fixture(scope="module")
-def taught_kb(plain_kb, documents, few_trees, tmp_path_factory) -> Path:
-    """The knowledge base after these documents; not to be changed."""
-    folder = tmp_path_factory.mktemp("taught") / "kb"
-    teach_documents(load_kb(plain_kb), documents[:30], output=folder)
-    return folder
-
-
-def count_right(kb: KnowledgeBase, documents: list[GoldDocument]) -> int:
-    """How many mentions have their concept as the first candidate."""
-    mentions = [mention for document in documents for mention in document.mentions]
-    links = kb.link([mention.mention for mention in mentions], threshold=-1)
-    return sum(
-        linked.candidates[0]["cui"] == mention.parts[0][0]
-        for linked, mention in zip(links, mentions, strict=True)
-    )
-
-
-def test_teach_learns_an_order_that_is_right_for_other_documents(
-    plain_kb, taught_kb, documents
+def test_teach_of_documents_that_say_nothing_about_others_changes_nothing(
+    own_kb, tmp_path
 ):
-    before = count_right(load_kb(plain_kb), documents[30:])
-    taught = load_kb(taught_kb)
-    after = count_right(taught, documents[30:])
-    assert taught.ranker is not None
-    assert before + 10 < after <= 50
-    # It is not sure of nonsense, which has no concept unless one asks for all.
-    texts = [mention.mention for mention in documents[30].mentions]
-    *links, first, second = taught.link([*texts, "vvv qqq", "xyz"])
-    chances = [linked.candidates[0]["probability"] for linked in links]
-    for other in (first, second):
-        assert max(chances) > other.candidates[0]["probability"]
-        assert other.note == "below_threshold"
-    assert taught.link(["xyz"], threshold=-1)[0].cui is not None
-
-
-def test_teach_report_is_that_of_cross_validation(plain_kb, documents, tmp_path):
-    kb = load_kb(plain_kb)
-    new, report = teach_documents(kb, documents, output=tmp_path / "kb")
-    assert (report.changed, report.examples) == (True, 200)
-    after: Any = report.after
-    assert report.before.all < report.names.all < after.all <= 1  # type: ignore[operator]
-    taught: Any = new.manifest.taught
-    measured = [report.before.all, report.names.all, after.all]
-    assert [taught.before, taught.names, taught.after] == measured
-    # Each document once says nothing about the others: names alone bring nothing.
-    cuis = [(n, f"X{n % 12}{n % 4 + 1}") for n in range(40)]
+    cuis = [(n, f"C000000{n % 8 + 1}") for n in range(40)]
     own = [make_document((f"{n} unlike anything {n}", cui)) for n, cui in cuis]
-    _, report = teach_documents(kb, own, output=tmp_path / "own")
+    _, report = teach_documents(load_kb(own_kb), own, output=tmp_path / "kb")
     assert report.after is None
     assert not report.changed
-    assert not (tmp_path / "own").exists()
+    assert not (tmp_path / "kb").exists()
 
 
 def test_teach_mention_with_the_same_name_is_ordered_by_counts(own_kb):
@@ -197,17 +99,29 @@ def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb):
     assert kb.manifest.taught is None
 
 
-def test_teach_lists_contradictions_and_what_became_wrong(own_kb, tmp_path):
+def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
+    """How often each mention was annotated with each concept."""
+    forms = [name_form(mention) for mention in mentions]
+    known = kb.store.annotated(forms)
+    return [{**known.get(form, {})} for form in forms]
+
+
+def test_teach_command_reads_links_and_lists_contradictions(own_kb, tmp_path):
     rows = [("funny turn", "C0000004")] * 3 + [("funny turn", "C0000005")]
     rows += [("fever", "C0000005")] * 9 + [("fever", "C0000004")]
-    rows += [("rash", "C0000004")] * 8
-    lines = [f"{number},{text},{cui}" for number, (text, cui) in enumerate(rows)]
-    path = tmp_path / "notes.csv"
-    path.write_text("\n".join(["id,text,cui", *lines]), "utf8")
+    rows += [("rash", "C0000004")] * 8 + [("sugar, high", "C0000005")]
+    rows += [("'=ward", ""), ("x", "C7777777")]
+    path = tmp_path / "reviewed.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "text", "cui", "name"])
+        writer.writerows([number, *row, "x"] for number, row in enumerate(rows))
     lost, differing = tmp_path / "lost.csv", tmp_path / "differing.csv"
     tables = ("--lost", lost, "--contradictions", differing)
-    result = invoke("teach", own_kb, path, "--force", *tables, code=0)
-    assert "2 mentions with different concepts" in result.output
+    result = invoke("teach", own_kb, path, "--force", "--json", *tables, code=0)
+    counts = json.loads(result.output)["counts"]
+    assert (counts["documents"], counts["without_concept"]) == (25, 1)
+    assert counts["unknown"] == {"C7777777": 1}
     with differing.open(newline="") as file:
         table = [*csv.DictReader(file)]
     assert [(r["mention"], r["concept"], r["mentions"]) for r in table] == [
@@ -221,15 +135,15 @@ def test_teach_lists_contradictions_and_what_became_wrong(own_kb, tmp_path):
     found = row["concept"], row["first_now"], row["mentions"]
     assert found == ("C0000004", "C0000005", "1")
     last = list_history(own_kb)[-1]
-    assert last.taught == 22
+    assert last.taught == 24
     assert 0 < last.right < 1
-
-
-def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
-    """How often each mention was annotated with each concept."""
-    forms = [name_form(mention) for mention in mentions]
-    known = kb.store.annotated(forms)
-    return [{**known.get(form, {})} for form in forms]
+    kb = load_kb(own_kb)
+    assert kb.link(["Sugar, high"])[0].cui == "C0000005"
+    assert read_counts(kb, ["=ward"]) == [{"": 1}]
+    info = invoke("kb", "info", own_kb).output
+    assert "reviewed.csv: 24 documents, 24 mentions" in info
+    invoke("kb", "discard-teaching", own_kb, code=0)
+    assert load_kb(own_kb).manifest.taught is None
 
 
 def learned_files(kb: KnowledgeBase) -> dict[str, str]:
@@ -238,12 +152,10 @@ def learned_files(kb: KnowledgeBase) -> dict[str, str]:
     return {name: file.sha256 for name, file in files if name.startswith("overlay/")}
 
 
-def test_teach_again_or_in_parts_is_teaching_once(
-    plain_kb, taught_kb, documents, tmp_path
-):
-    once = load_kb(taught_kb)
-    kb = load_kb(plain_kb)
-    for part in (documents[15:30], documents[:15], documents[:30]):
+def test_teach_again_or_in_parts_is_teaching_once(thousand_names_kb, tmp_path):
+    kb, documents = load_kb(thousand_names_kb), [*make_documents()]
+    once, _ = teach_documents(kb, documents, output=tmp_path / "once")
+    for part in (documents[15:], documents[:15], documents):
         kb, report = teach_documents(
             kb, part, output=tmp_path / "kb", add=True, force=True
         )
@@ -252,6 +164,8 @@ def test_teach_again_or_in_parts_is_teaching_once(
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
     assert len(list_versions(kb.folder)) == 3
+    # Its probability has a threshold of its own.
+    assert "E364" in invoke("kb", "set", kb.folder, "threshold=0.5", code=1).output
 
 
 def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
@@ -394,20 +308,23 @@ def test_teach_docs_uses_long_forms_and_nil(own_kb):
 
 
 def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
-    plain_kb, documents, tmp_path
+    make_kb, tmp_path
 ):
     from spacy.training import Example
 
+    concepts = make_concepts(["ENG"])[:60]
+    kb = make_kb(tmp_path, concepts, backend="exact", order="none")
     nlp = spacy.blank("en")
     examples = []
-    for document in documents:
-        doc = Doc(nlp.vocab, [mention.mention for mention in document.mentions])
+    for document in make_documents():
+        mentions = document.mentions[:6]  # the last one has no concept
+        doc = Doc(nlp.vocab, [mention.mention for mention in mentions])
         doc.ents = [
             Span(doc, n, n + 1, label="D", kb_id=mention.parts[0][0])
-            for n, mention in enumerate(document.mentions)
+            for n, mention in enumerate(mentions)
         ]
         examples.append(Example(nlp.make_doc(doc.text), doc))
-    linker: Any = nlp.add_pipe("sapbert_linker", config={"kb": str(plain_kb)})
+    linker: Any = nlp.add_pipe("sapbert_linker", config={"kb": str(kb)})
     nlp.initialize(lambda: examples)
     assert linker.kb.manifest.taught is None
     nlp.config["initialize"]["components"]["sapbert_linker"] = {"teach": True}
@@ -417,54 +334,10 @@ def test_initialize_with_linked_examples_teaches_a_copy_if_it_is_asked_for(
     nlp.initialize(lambda: examples)
     assert linker.kb.manifest.taught is not None
     assert pickle.loads(pickle.dumps(linker)).kb.folder != linker.kb.folder
-    assert load_kb(plain_kb).manifest.taught is None
+    assert load_kb(kb).manifest.taught is None
     nlp.to_disk(tmp_path / "pipeline")
     other: Any = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker")
     assert other.kb.ranker == linker.kb.ranker
-
-
-def test_teach_command_reads_links_that_were_corrected(own_kb, tmp_path):
-    path = tmp_path / "reviewed.csv"
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "start", "text", "cui", "name"])
-        writer.writerow(["1", 0, "sugar, high", "C0000005", "x"])
-        writer.writerow(["1", 9, "'=ward", "", ""])
-        writer.writerow(["2", 0, "hot", "C0000004", "y"])
-        writer.writerow(["2", 9, "x", "C7777777", "z"])
-    result = invoke("teach", own_kb, path, "--force", "--json", code=0)
-    report = json.loads(result.output)
-    assert report["counts"]["documents"] == 2
-    assert report["counts"]["unknown"] == {"C7777777": 1}
-    assert report["counts"]["without_concept"] == 1
-    kb = load_kb(own_kb)
-    assert kb.link(["Sugar, high"])[0].cui == "C0000005"
-    assert read_counts(kb, ["=ward"]) == [{"": 1}]
-    info = invoke("kb", "info", own_kb)
-    assert "reviewed.csv: 2 documents, 3 mentions" in info.output
-    result = invoke("kb", "discard-teaching", own_kb, code=0)
-    assert load_kb(own_kb).manifest.taught is None
-
-
-def test_teach_of_names_brings_nothing_and_changes_nothing(own_kb):
-    before = load_kb(own_kb)
-    names = make_document(("fever", "C0000004"), ("aspirin", "C0000006"))
-    _, report = teach_documents(before, [names])
-    assert not report.changed
-    assert load_kb(own_kb).manifest == before.manifest
-    assert not [*own_kb.glob(".version*")]
-
-
-def test_kb_with_a_learned_order_has_no_threshold_of_cosines(
-    taught_kb, annotated_file, tmp_path
-):
-    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    for arguments in (
-        ("kb", "set", kb, "threshold=0.5"),
-        ("calibrate", kb, annotated_file),
-    ):
-        result = invoke(*arguments, code=1)
-        assert "E364" in result.output
 
 
 def test_words_of_names_of_the_own_fold_are_not_those_of_a_concept(sample_kb, tmp_path):
@@ -525,18 +398,3 @@ def test_nearly_all_ids_must_be_known():
         else:
             with pytest.raises(SapbertError, match="E362.*20 ids, for example 'C2'"):
                 resolve_documents([document], find, [], add=False)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"taught": {"trees": ["unheard_of>0: 0 1"]}}, {"chance": {"margin": 1e300}}],
-)
-def test_load_kb_with_a_crafted_order_is_an_error(taught_kb, change, tmp_path):
-    kb = Path(shutil.copytree(taught_kb, tmp_path / "kb"))
-    path = kb / read_current(kb) / FILE
-    data = json.loads(path.read_text("utf8"))
-    data["overlay"]["ranker"] |= change
-    data["digest"] = compute_digest(data)
-    path.write_text(json.dumps(data), "utf8")
-    with pytest.raises(SapbertError, match=r"E304.*overlay\.ranker"):
-        load_kb(kb)

@@ -4,8 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from spacy_sapbert.kb.order import boost
@@ -22,9 +20,7 @@ from spacy_sapbert.kb.order.boost import (
 from spacy_sapbert.kb.order.names import load_general
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, OF_NAMES, REAL
 from spacy_sapbert.linking.ranker import BEHIND_FIRST, Ranker, Weights
-from spacy_sapbert.linking.trees import Question, Tree, Trees, read_tree
-
-NUMBERS = st.floats(-1e6, 1e6, width=32)
+from spacy_sapbert.linking.trees import Trees
 
 
 def make_candidates(features: dict[str, np.ndarray], right: np.ndarray) -> Candidates:
@@ -45,29 +41,6 @@ def test_scores_by_hand():
     assert trees.scores(features).tolist() == [1, 3, 2 + 10, 4 + 20]
     nothing = {name: values[:0] for name, values in features.items()}
     assert trees.scores(nothing).shape == (0,)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["cosine", "slip"]), NUMBERS), min_size=1)
-    .filter(lambda questions: len(questions) < 5)
-    .flatmap(
-        lambda questions: st.tuples(
-            st.just(questions),
-            st.lists(
-                NUMBERS, min_size=2 ** len(questions), max_size=2 ** len(questions)
-            ),
-        )
-    )
-)
-def test_a_tree_is_read_as_it_was_written(parts):
-    questions, values = parts
-    tree = Tree(tuple(Question(*each) for each in questions), tuple(values))
-    read = read_tree(str(tree))
-    assert [q.feature for q in read.questions] == [q.feature for q in tree.questions]
-    thresholds = [np.float32(q.threshold) for q in read.questions]
-    assert thresholds == [np.float32(q.threshold) for q in tree.questions]
-    assert read.values == pytest.approx(tree.values, rel=1e-5)
-    assert str(read_tree(str(read))) == str(read)
 
 
 @pytest.mark.parametrize(

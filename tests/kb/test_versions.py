@@ -15,11 +15,7 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.edits.change import (
-    add_concepts,
-    discard_edits,
-    remove_concepts,
-)
+from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_concepts
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import (
     go_back,

@@ -9,7 +9,6 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.agreement import Without, WordTable
-from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.words import FILES, build_words, list_real_words
 from spacy_sapbert.linking.candidates import Entry, RankedEntry
@@ -219,18 +218,6 @@ def test_names_that_are_left_out_do_not_count(kb):
         assert shared.weights == pytest.approx(expected)
         if left is not None:  # of a concept without names, nothing is compared
             assert shared.covered.tolist() == [[acute, zinc]]
-
-
-def test_words_of_edits_are_read_from_their_names(make_kb, tmp_path):
-    kb = load_kb(make_kb(tmp_path, CONCEPTS))
-    kb = add_concepts(kb, [Concept("X1", ["Velmor type 5"]), Concept("C0", ["Zorb"])])
-    assert find_excluded(kb, "velmor type 3") == {"C0", "C1", "C9", "X1"}
-    assert "X1" not in find_excluded(kb, "velmor type 5")
-    compared = compare(kb, "zorb", ["C0"])
-    assert compared.covered.tolist() == [[True]]
-    kb = remove_concepts(kb, ["C0"], alias="Velmor type 1")
-    kb = remove_concepts(kb, ["C0"], alias="Velmor I")
-    assert "C0" not in find_excluded(kb, "velmor type 3")
 
 
 @pytest.mark.parametrize(
