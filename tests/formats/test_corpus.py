@@ -12,9 +12,6 @@ from bioc import biocjson, biocxml
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import (
-    CHOSEN,
-    TERM,
-    detect_corpus,
     open_corpus,
     read_corpus,
 )
@@ -29,32 +26,6 @@ def fail(path: Path, format: str | None = None, **options: Any) -> str:
     with pytest.raises(SapbertError) as caught:
         list(open_corpus(path, format, **options))
     return str(caught.value)
-
-
-def test_read_corpus_changes_prefixes(tmp_path):
-    path = tmp_path / "gold.tsv"
-    path.write_text("doc\tmention\tids\nd\tboth\tA|X:B+UMLS:C\n")
-    (document,) = read_corpus(path, prefix="Y:", drop_prefix="UMLS:")
-    assert document.mentions[0].parts == [["Y:A", "X:B"], ["Y:C"]]
-
-
-@pytest.mark.parametrize(
-    ("line", "format"),
-    [
-        (f"{TERM},{CHOSEN}", "mapped"),
-        ("fever||C1", "tsv"),
-        ('"ids";"mention"', "tsv"),
-        ("cui\ttext", "csv"),
-        ("mention,cui", "csv"),
-    ],
-)
-def test_detect_corpus_of_a_table_by_its_first_line(line, format, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(f"\n{line}\n")
-    assert detect_corpus(path) == format
-    path.rename(tmp_path / "a.md")
-    other = "tsv" if line == "mention,cui" else format
-    assert detect_corpus(tmp_path / "a.md") == other
 
 
 def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from spacy.tokens import Span, SpanGroup
 
-from spacy_sapbert.formats import gold_docs
 from spacy_sapbert.formats.entities import describe_entities
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.formats.gold_docs import make_gold, make_gold_docs
@@ -26,13 +24,6 @@ def make(*spans: Any, nlp: Any = NLP) -> Any:
 
 def describe(spans: Any) -> Any:
     return [(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans]
-
-
-def test_clear_concepts_takes_those_of_a_group():
-    with pytest.warns(UserWarning, match="W530"):
-        doc = make((0, 3, "A", [["C1"]]))
-    gold_docs.clear_concepts(doc, "gold")
-    assert describe(doc.spans["gold"]) == [(0, 6, "A", "")]
 
 
 def test_make_gold_has_the_places_and_ids_of_a_group_else_those_of_its_spans():

@@ -12,7 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -43,6 +42,7 @@ from spacy_sapbert.formats.inputs.rows import (
 )
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
+from tests.io.test_excel import write_book
 from tests.pipelines import NLP
 
 SENTINEL = "SENTINELTEXT"
@@ -167,25 +167,21 @@ def read_linked(path: Path, **options: Any) -> list[Document]:
 
 
 def test_read_documents_of_a_workbook(tmp_path):
-    book = openpyxl.Workbook()
-    book.active.append(["id", "text", "ward"])
-    book.active.append([1, "Fieber", "A"])
-    book.active.append(["n2", None, "B"])
-    book.save(tmp_path / "notes.xlsx")
+    rows = [["id", "text", "ward"], [1, "Fieber", "A"], ["n2", None, "B"]]
+    path = write_book(tmp_path / "notes.xlsx", *rows)
     counts = Counter[str]()
     columns = Columns("text", "id", ("ward",))
-    documents = read_linked(tmp_path / "notes.xlsx", columns=columns, counts=counts)
+    documents = read_linked(path, columns=columns, counts=counts)
     assert [(d.id, d.text, d.fields) for d in documents] == [
         ("1", "Fieber", {"ward": "A"}),
         ("n2", "", {"ward": "B"}),
     ]
     assert counts == {"without text": 1}
-    book.active.append([3, "cold", "C", "more"])
-    book.save(tmp_path / "notes.xlsx")
+    write_book(path, *rows, [3, "cold", "C", "more"])
     with pytest.raises(SapbertError, match="E117.*xlsx:4"):
-        read_linked(tmp_path / "notes.xlsx", columns=columns)
+        read_linked(path, columns=columns)
     with pytest.raises(SapbertError, match="E410.*'body'"):
-        read_linked(tmp_path / "notes.xlsx", columns=Columns("body"))
+        read_linked(path, columns=Columns("body"))
 
 
 def test_columns_of_any_type_are_kept_as_json_has_them():

@@ -5,7 +5,6 @@ import functools
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +24,7 @@ from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.formats.registry import load_writer, write_linked
 from spacy_sapbert.formats.table import WIDEST, shorten
 from spacy_sapbert.io.formulas import FORMULA, defuse
+from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
 from tests.pipelines import NLP
@@ -200,30 +200,25 @@ def test_omop_ids_of_rows_have_32_bits_for_any_note(omop_doc):
         write_omop([(1, omop_doc)], first_id=2**31 - 1)
 
 
-def test_omop_of_link_in_parts(make_kb, few_concepts, tmp_path):
-    concepts = [*few_concepts]
-    concepts[3] = replace(concepts[3], codes={"OMOP": ["437663"]})
-    kb = make_kb(tmp_path, concepts)
-    notes = tmp_path / "notes.csv"
+def test_omop_of_link_in_parts(make_kb, tmp_path):
+    concept = Concept("C1", ["fever", "MI", "aspirin"], codes={"OMOP": ["437663"]})
+    kb = make_kb(tmp_path, [concept])
+    notes, output = tmp_path / "notes.csv", tmp_path / "out"
     notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
-    arguments = ["link", kb, notes, "--id-field", "note_id"]
-    arguments += ["--format", "omop", "--shard-size", 2, "--output", tmp_path / "out"]
-    arguments += ["--first-id", 9]
+    arguments = ["link", kb, notes, "--id-field", "note_id", "--format", "omop"]
+    arguments += ["--shard-size", 2, "--first-id", 9, "--output", output]
+
+    def read_rows() -> list[dict[str, str]]:
+        parts = [part.read_text("utf8") for part in sorted(output.glob("part-*.csv"))]
+        return [row for part in parts for row in csv.DictReader(io.StringIO(part))]
+
     invoke(*arguments, code=0)
-    parts = sorted((tmp_path / "out").glob("part-*.csv"))
-    rows = [row for part in parts for row in csv.DictReader(part.open("r", newline=""))]
+    rows = read_rows()
     assert [row["note_nlp_id"] for row in rows] == ["9", "10", "11"]
-    assert rows[0]["note_nlp_concept_id"] == "437663"
-    # What was stopped is continued with the ids that follow.
-    state = json.loads((tmp_path / "out" / STATE_FILE).read_text("utf8"))
-    last = state["parts"].pop()
-    state["finished"] = False
-    (tmp_path / "out" / STATE_FILE).write_text(json.dumps(state), "utf8")
-    (tmp_path / "out" / last["file"]).unlink()
+    system = r"en_pipeline [\d.]+, spacy-sapbert [\d.]+, kb [0-9a-f]{16}"
+    assert re.fullmatch(system, rows[0]["nlp_system"])
+    state = json.loads((output / STATE_FILE).read_text("utf8"))
+    (output / state["parts"].pop()["file"]).unlink()  # it was stopped
+    (output / STATE_FILE).write_text(json.dumps({**state, "finished": False}), "utf8")
     invoke(*arguments, code=0)
-    with (tmp_path / "out" / last["file"]).open("r", newline="") as file:
-        assert [row["note_nlp_id"] for row in csv.DictReader(file)] == ["11"]
-    assert re.fullmatch(
-        r"en_pipeline [\d.]+, spacy-sapbert [\d.]+, kb [0-9a-f]{16}",
-        rows[0]["nlp_system"],
-    )
+    assert [row["note_nlp_id"] for row in read_rows()] == ["9", "10", "11"]

@@ -43,8 +43,6 @@ def read_words(path: Path, report: Any, options: Any) -> Any:
 
 def __getattr__(name: str) -> Any:  # noqa: N807
     """Import the object of an entry point that cannot be imported."""
-    if name == "ENDS":
-        end()
     if name == "FAILS":
         raise LookupError("it needs another library")
     raise AttributeError(name)
@@ -84,7 +82,6 @@ def install(monkeypatch) -> Iterator[Install]:
     ("value", "reason"),
     [
         ("FAILS", "LookupError: it needs another library"),
-        ("ENDS", "SystemExit"),
         ("WORDS", "a Reader"),
         ("ONE_SUFFIX", "`suffixes`"),
     ],

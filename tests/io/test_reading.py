@@ -111,15 +111,6 @@ def test_read_lines_gzip_bomb_is_an_error_in_bounded_memory(tmp_path, monkeypatc
     assert peak < 3 * (1 << 24)
 
 
-def test_read_lines_large_file_that_unpacks_to_little_more_is_read(
-    tmp_path, monkeypatch
-):
-    data = os.urandom(3000).hex().encode()
-    path = write(tmp_path / "x.gz", gzip.compress(data))
-    monkeypatch.setattr(files, "UNPACKED_BYTES", 1 << 10)
-    assert lines_of(path) == [(1, data)]
-
-
 def test_read_lines_large_line_is_an_error_with_its_number(tmp_path, monkeypatch):
     line = b"x|" * (1 << 20)
     path = write(tmp_path / "x", b"a\nb\n" + line + b"\nc\n")
@@ -132,11 +123,6 @@ def test_read_lines_large_line_is_an_error_with_its_number(tmp_path, monkeypatch
             for file in (path, end):
                 with pytest.raises(SapbertError, match=rf"E007.*{file.name}:3: "):
                     lines_of(file)
-
-
-def test_read_lines_utf16_is_an_error_with_the_command(tmp_path):
-    with pytest.raises(SapbertError, match="E009.*iconv"):
-        lines_of(write(tmp_path / "x", "\ufeffname".encode("utf-16-be")))
 
 
 def test_read_lines_invalid_utf8_is_an_error_with_line_and_offset(tmp_path):

@@ -112,19 +112,18 @@ def test_answers_are_valid_and_the_same_for_get_and_post(fhir):
         answer = check(fhir.send(method, path, sent, JSON), status)
         operation, _, query = path.partition("?")
         if method == "GET" and status == 200 and "$" in path:
-            given = [describe_value(*one) for one in parse_qsl(query)]
+            given: list[dict[str, Any]] = [
+                {"name": name, "valueInteger": int(value)}
+                if name in ("count", "offset")
+                else {"name": name, "valueString": value}
+                for name, value in parse_qsl(query)
+            ]
             parameters = {"resourceType": "Parameters", "parameter": given}
             posted = check(fhir.post(operation, parameters))
             for one in (answer, posted):
                 one.get("expansion", {}).pop("identifier", None)
                 one.get("expansion", {}).pop("timestamp", None)
             assert posted == answer, path
-
-
-def describe_value(name: str, value: str) -> dict[str, Any]:
-    if name in ("count", "offset"):
-        return {"name": name, "valueInteger": int(value)}
-    return {"name": name, "valueString": value}
 
 
 PATHS = [f"/fhir/{resource}/${name}" for resource, name, *_ in OPERATIONS]

@@ -12,7 +12,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import change_options
 from spacy_sapbert.linking.parts import in_parts
 from spacy_sapbert.serve import service
-from spacy_sapbert.serve.linking_thread import CALL, Job, LinkingThread, group_jobs
+from spacy_sapbert.serve.linking_thread import Job, LinkingThread
 from spacy_sapbert.serve.problems import RequestError
 from spacy_sapbert.serve.service import split_texts
 
@@ -58,11 +58,6 @@ def test_jobs_that_wait_are_linked_together_by_their_settings():
     recorder.thread.close()
     assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["LONG"], ["GOOD"]]
     assert recorder.batches[:3] == [["first"], ["x", "y", "w"], ["z"]]
-
-
-def test_a_call_runs_between_the_jobs_before_and_after_it():
-    jobs = [Job("texts", "", ["a"]), Job(CALL, "", [print]), Job("texts", "", ["b"])]
-    assert group_jobs(jobs) == [[jobs[0]], [jobs[1]], [jobs[2]]]
 
 
 def test_a_full_queue_refuses_jobs():

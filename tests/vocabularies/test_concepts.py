@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.concepts import (
     RELATIONS,
     Concept,
@@ -113,14 +112,6 @@ def test_write_concepts_refuses_what_read_concepts_would(tmp_path, concept):
         write_concepts(path, [Concept("C0", ["Pain"]), concept])
     assert "Fever" not in str(caught.value)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old\n"]
-
-
-def test_write_concepts_refuses_a_line_that_is_too_large(tmp_path, monkeypatch):
-    concept = Concept("C1", ["x" * (2 << 20)])
-    assert len(check_concept(concept)) > 2 << 20
-    monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
-    with pytest.raises(SapbertError, match="E117.*bytes"):
-        write_concepts(tmp_path / "c.jsonl", [concept])
 
 
 @given(text=st.text() | st.text("a \t\n\u2028\x85\xa0\u3000\u200b"))

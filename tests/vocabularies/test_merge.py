@@ -8,25 +8,12 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.compare import (
     Difference,
     compare_vocabularies,
+    describe_difference,
 )
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from spacy_sapbert.vocabularies.merge import unite_vocabularies
 from spacy_sapbert.vocabularies.registry import read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies.test_examples import FOLDER
-
-
-def test_unite_vocabularies_reads_its_inputs_in_step():
-    read = []
-
-    def watch() -> Any:
-        for number in range(100):
-            read.append(number)
-            yield Concept(f"{number:03}", ["name"])
-
-    next(unite_vocabularies([watch(), [Concept("999", ["z"])]]))
-    assert len(read) <= 3
-
 
 OLD = [
     Concept("X:1", ["fever", "pyrexia"], codes={"ICD10": ["R50"]}, parents=["X:9"]),
@@ -55,6 +42,9 @@ def test_compare_vocabularies_yields_every_difference_by_id(tmp_path):
         Difference("added", "X:4", [], ["ache"], "ache"),
     ]
     assert not [*compare_vocabularies(new, new)]
+    three = Difference("names", "X:1", [*"abc"], [*"defg"], "Fever")
+    line = "names X:1 Fever: -a, b, c +d, e, f and 1 more"
+    assert describe_difference(three) == line
 
 
 def test_compare_vocabularies_ids_must_ascend(tmp_path):

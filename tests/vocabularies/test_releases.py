@@ -1,6 +1,5 @@
 """Releases and licences of sources, and real releases."""
 
-from spacy_sapbert.linking.sources import SOURCES, find_licence
 from spacy_sapbert.vocabularies.releases import (
     SourceRelease,
     read_releases,
@@ -25,14 +24,3 @@ def test_releases_are_beside_the_concepts_and_only_count_for_them(tmp_path):
     words[1] = str(tmp_path / "x.jsonl")
     invoke(*words, "--force", code=0)
     assert not releases_path(output).exists()
-
-
-def test_find_licence_of_names_as_umls_and_the_readers_write_them():
-    for source in ("SNOMEDCT_US", "SCTSPA", "MDRGER", "CPT4", "LNC-ES-ES"):
-        assert getattr(find_licence(source), "limit", ""), source
-    for source in ("MSH", "HPO", "mondo"):
-        assert getattr(find_licence(source), "limit", "?") == "", source
-    assert find_licence("OWN") is None
-    assert find_licence("ICD10") is not find_licence("ICD10CM")
-    licences = [source.licence for source in SOURCES if source.licence]
-    assert all(each.address.startswith("https://") for each in licences)

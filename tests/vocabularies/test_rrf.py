@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
@@ -96,13 +95,6 @@ def test_read_rrf_missing_part_is_an_error_that_names_it(tmp_path):
     assert "MRCONSO.RRF.ab.gz" in error
 
 
-def test_read_rrf_line_without_end_is_an_error_in_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "RECORD_BYTES", 1 << 20)
-    (tmp_path / "MRCONSO.RRF").write_bytes(b"x" * (3 << 20))
-    assert fail(tmp_path).startswith("[E007]")
-    assert "MRCONSO.RRF:1:" in fail(tmp_path)
-
-
 def test_read_rrf_last_line_needs_no_line_feed_but_its_fields(tmp_path):
     path = write_conso(tmp_path, atom(HEART, "Heart"), atom(FEVER, "Fever"))
     path.write_bytes(path.read_bytes()[:-1])
@@ -123,13 +115,6 @@ def test_read_rrf_invalid_row_beside_mrconso_is_an_error_or_counted(tmp_path, ta
     assert f"[E009] {path}:1:" in fail(tmp_path)
     _, report = read(tmp_path, on_error="skip")
     assert report.dropped[f"rows of {table} that are not UTF-8"] == 1
-
-
-def test_read_rrf_reports_that_an_empty_file_has_no_rows(tmp_path):
-    report = Report()
-    with pytest.raises(SapbertError, match="E105"):
-        list(read_vocabulary(write_conso(tmp_path), report=report))
-    assert report.rows == {"MRCONSO.RRF": 0}
 
 
 @pytest.mark.slow
