@@ -98,6 +98,7 @@ def ask(kb: KnowledgeBase, later: KnowledgeBase, taught: Path) -> Iterator[Any]:
     assert order is not None
     yield "order", order.model_dump(exclude={"ranker", "seed"})
     _, report = teach_documents(kb, [*make_documents()], output=taught)
+    assert report.before.all < report.after.all  # of documents it has not seen
     yield "teach", report.to_json()
     # Chances of trees differ between processors.
     learned = list_links(load_kb(taught), ["niap traeh", "ward 31", *mentions[::3]])
@@ -120,3 +121,14 @@ def test_answers_are_those_of_the_last_version(thousand_names_kb, tmp_path):
         srsly.write_jsonl(FILE, found)
         pytest.fail(f"{FILE} is written anew: read what git shows.")
     check_golden(found, [*srsly.read_jsonl(FILE)])
+
+
+def test_a_concept_that_is_lacking_is_never_another_one_of_its_family(
+    thousand_names_kb,
+):
+    """Another numeral, letter or side, or the opposite, even if all are linked."""
+    kb = load_kb(thousand_names_kb)
+    for options in (OPTIONS["of an English document"], {"threshold": -1}):
+        links = kb.link([*LACKING], **options)
+        for linked, (mention, family) in zip(links, LACKING.items(), strict=True):
+            assert linked.cui is None or not linked.cui.startswith(family), mention

@@ -22,6 +22,7 @@ from spacy_sapbert.mapping.update import update_file
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
+from tests.thousand_names import make_concepts
 
 from .conftest import read_dicts
 
@@ -94,6 +95,36 @@ def test_what_of_the_release_says_so_is_said(releases):
         "The new release retired C0 for C11 (replaced by: C0 → C1; by: C1 → C11).",
         "The new release retired C00 for C11.",
     ]
+
+
+def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_path):
+    """Of 20 concepts one loses a name, is gone, or has a new id or name."""
+    concepts = []
+    for number, concept in enumerate(make_concepts()):
+        if number % 80 == 0:
+            concept = Concept(f"NEW{number}", concept.aliases, retired=[concept.cui])
+        elif number % 80 == 20 and len(concept.aliases) > 1:
+            concept = Concept(concept.cui, concept.aliases[1:])
+        elif number % 80 == 40:
+            aliases = [*concept.aliases, f"Zebra disease {number}"]
+            concept = Concept(concept.cui, aliases)
+        elif number % 80 == 60:
+            continue
+        concepts.append(concept)
+    old = load_kb(thousand_names_kb)
+    new = load_kb(make_kb(tmp_path, concepts, backend="exact"))
+    some = make_concepts()[::4]  # all that change are among them
+    texts = [alias for concept in some for alias in concept.aliases]
+    found = old.link(texts)
+    links = [Link(text, each.cui) for text, each in zip(texts, found, strict=True)]
+    updates = new.update(links, old=old)
+    answers = [linked.cui for linked in new.link(texts)]
+    differ = [
+        (link, update.cui, answer)
+        for link, update, answer in zip(links, updates, answers, strict=True)
+        if update.cui != answer and update.status != "review"
+    ]
+    assert len(differ) <= 0.01 * len(links), differ[:5]
 
 
 WRITTEN = [  # the others are for people
