@@ -19,6 +19,13 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def test_read_mentions_splits_ids_at_bars_or_joins_them(tmp_path):
+    path = write(tmp_path / "gold.tsv", HEADER + "d1\t0\t2\ten\tX\tMI\tC1|C2\n")
+    for join, parts in ((False, [["C1", "C2"]]), (True, [["C1"], ["C2"]])):
+        (gold,) = read_mentions(path, bars_join_parts=join)
+        assert gold == GoldMention(0, 2, "X", "MI", parts, 2)
+
+
 def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):
     path = write(
         tmp_path / "terms.sssom.tsv",
