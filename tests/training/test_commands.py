@@ -1,6 +1,8 @@
 """Commands of training, and `check` before the first of them."""
 
+import re
 import shutil
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -55,3 +57,18 @@ def test_check_reads_the_settings_of_the_base(tiny_encoder, tmp_path, monkeypatc
         check(*words, "--encoder.pooling", "cls", code=0)
     (base / "sapbert.json").write_text('{"pooling": "mean"}', "utf8")
     assert "[E203]" in check(*words, code=1).output
+
+
+def test_train_writes_lines_to_a_log_and_ends_with_one(
+    pairs_file, tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the process goes on
+    monkeypatch.setattr("spacy_sapbert.io.progress.LINE_SECONDS", 1e-6)
+    words = ["train", pairs_file, tmp_path / "encoder", "--encoder.base", tiny_encoder]
+    words += ["--training.steps", 2, "--training.batch_size", 16]
+    shown = invoke(*words, app=app, code=0)
+    lines = [line for line in shown.stderr.splitlines() if " left, loss " in line]
+    assert [line.partition(" steps")[0] for line in lines] == ["1 of 2", "2 of 2"]
+    end = " ".join(shown.stdout.split())  # it may be on two lines
+    assert re.fullmatch(r"✔ Wrote .*encoder: 2 steps, loss \S+ to \S+, \S+ s", end)
+    assert "2 of 2" not in invoke(*words, "--force", "--quiet", app=app).stderr
