@@ -5,7 +5,7 @@ from functools import partial
 from itertools import combinations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -63,25 +63,6 @@ def test_read_translations_names_or_counts_a_bad_line(bad, tmp_path):
     assert not (tmp_path / "pairs.tsv").exists()
     report = write_translations([path], tmp_path / "pairs.tsv", on_error="skip")
     assert (report.concepts, sum(report.dropped.values())) == (2, 1)
-
-
-@given(text=st.text(st.sampled_from("aäB \t\n\r\u2028&") | st.characters(codec="utf8")))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_write_translation_pairs_of_any_text(text, tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_bytes(text.encode())
-    output = tmp_path / "pairs.tsv"
-    try:
-        report = write_translations([path], output, on_error="skip")
-    except SapbertError:
-        return
-    lines = output.read_bytes().decode("utf8").split("\n")[:-1]
-    assert len(lines) == report.concepts
-    for line in lines:
-        _, one, other = line.split("\t")
-        assert one.strip()
-        assert other.strip()
-        assert one.lower() != other.lower()
 
 
 def test_read_translations_of_published_word_lists(data_file, tmp_path):
