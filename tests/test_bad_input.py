@@ -53,6 +53,7 @@ LINES = [
     ("E001", "map KB pipe.csv --column a --output o.csv"),
     (USAGE, f"calibrate KB GOLD --dry-run --limit {HUGE}"),
     (USAGE, f"kb build CONCEPTS out --encoder ENCODER --max-length {HUGE}"),
+    (USAGE, "hold-out CONCEPTS a.jsonl b.jsonl --share 1.5"),
     ("E573", "assemble KB out --pipeline linking"),  # it links already
     ("E331", f"{TRAIN} --device klingon"),
     ("E331", f"{TRAIN} --training.seed {HUGE}"),
