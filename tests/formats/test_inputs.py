@@ -30,6 +30,7 @@ from spacy_sapbert.formats.gold_docs import set_mentions
 from spacy_sapbert.formats.inputs import parquet_rows
 from spacy_sapbert.formats.inputs.files import (
     InputFile,
+    count_documents,
     detect_format,
     list_inputs,
 )
@@ -118,6 +119,16 @@ def test_list_inputs_of_a_folder_are_its_documents_and_no_models(tmp_path):
     ):
         with pytest.raises(SapbertError, match=code):
             list_inputs([path], format)
+
+
+def test_count_documents_unless_files_have_to_be_read(tmp_path):
+    make_files(tmp_path, "a.txt b.txt b.ann d.csv c.jsonl.gz")
+    (tmp_path / "c.jsonl").write_text('{"text": "a"}\n' * 4)
+    pq.write_table(pa.table({"text": ["a"] * 8}), tmp_path / "e.parquet")
+    paths = [tmp_path / name for name in ("a.txt", "b.txt", "c.jsonl", "e.parquet")]
+    assert count_documents(list_inputs(paths)) == 14
+    for path in (tmp_path / "d.csv", tmp_path / "c.jsonl.gz", Path("-")):
+        assert count_documents(list_inputs([*paths, path])) is None
 
 
 def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
@@ -341,14 +352,11 @@ def test_read_docbin_crafted_values_are_a_named_error(tmp_path, fields, code):
 def test_read_docbin_garbled_msgpack_is_read_or_a_named_error(
     tmp_path_factory, place, values
 ):
-    data = bytearray(zlib.decompress(PACKED))
+    data = bytearray(zlib.decompress(pack()))
     place %= len(data)
     data[place : place + len(values)] = values
     with suppress(SapbertError):
         read_bytes(tmp_path_factory.mktemp("spacy"), zlib.compress(data))
-
-
-PACKED = pack()
 
 
 def test_read_docbin_docs_are_as_spacy_reads_them(tmp_path):

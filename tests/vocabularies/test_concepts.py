@@ -56,9 +56,6 @@ def make_concepts(draw: st.DrawFn, text: st.SearchStrategy[str] = SAID) -> Conce
     )
 
 
-CONCEPTS = make_concepts()
-
-
 def write(path: Path, *lines: str) -> Path:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))
     return path
@@ -68,7 +65,7 @@ def fields_of(concepts: list[Concept]) -> list[dict]:
     return [asdict(concept) for concept in concepts]
 
 
-@given(concepts=st.lists(CONCEPTS, max_size=4), packed=st.booleans())
+@given(concepts=st.lists(make_concepts(), max_size=4), packed=st.booleans())
 def test_read_concepts_reads_what_write_concepts_wrote(
     tmp_path_factory, concepts, packed
 ):
