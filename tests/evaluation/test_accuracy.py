@@ -113,7 +113,6 @@ def test_wilson_interval_equals_values_computed_by_hand():
     assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
 
 
-IDS = {"C1": "C1", "C2": "C2", "C3": "C3"}
 ANSWERS = {
     "fever": [Answer(0, "C1", 0.9), Answer(1, "C2", 0.8), Answer(2, "C3", 0.8)],
     "pain": [Answer(0, "C1", 0.9), Answer(1, "C1", 0.85), Answer(2, "C2", 0.8)],
@@ -127,6 +126,7 @@ def test_score_mentions_returns_coverage_and_accuracy():
     mentions += [("fever", ["C7", "C1"]), ("pain", ["C2"])]
     golds = [GoldMention(-1, -1, "", text, [ids], 2) for text, ids in mentions]
     settings = EvaluationSettings(ks=(1, 2))
+    find = {"C1": "C1", "C2": "C2", "C3": "C3"}.get
 
     def accuracy(*values: float) -> dict[str, Any]:
         """At 1, where nothing ties, and at 2 in the three ways."""
@@ -135,7 +135,7 @@ def test_score_mentions_returns_coverage_and_accuracy():
         found = zip(("acc@1", "acc@2"), ([first] * 3, second), strict=True)
         return {at: dict(zip(ties, each, strict=True)) for at, each in found}
 
-    assert score_mentions(golds, ANSWERS, IDS.get, {}, settings) == {
+    assert score_mentions(golds, ANSWERS, find, {}, settings) == {
         "judged": 5,
         "coverage": 0.8,
         "accuracy": {

@@ -190,9 +190,6 @@ def test_error_report_page_loads_nothing_and_escapes_the_data(make_kb, tmp_path)
     assert "unsafe" not in policy
 
 
-Ranking = list[tuple[float, str]]
-
-
 def make(names: str, types: str = "", parents: str = "") -> KnownConcept:
     return KnownConcept(
         (),
@@ -219,7 +216,7 @@ def info(cui: str) -> KnownConcept:
     return KNOWN.get(cui, KnownConcept())
 
 
-def ranked(*cuis: str) -> Ranking:
+def ranked(*cuis: str) -> list[tuple[float, str]]:
     """An equals sign before a concept makes it tie with the one before."""
     score, ranking = 1.0, []
     for cui in cuis:

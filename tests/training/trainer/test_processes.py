@@ -132,15 +132,15 @@ class Plain(torch.optim.SGD):
         super().__init__(weights, lr=lr)
 
 
-HIERARCHY = {"training.steps": 4, "training.optimizer.learning_rate": 0.1}
-
-
 @pytest.mark.parametrize(
     ("more", "trained"),
     [
         # of 72 pairs, so that the second batch has one: fewer than processes
         ({"training.chunks": 3, "training.batch_size": 71}, {"pairs"}),
-        (HIERARCHY, {"pairs", "families"}),
+        (
+            {"training.steps": 4, "training.optimizer.learning_rate": 0.1},
+            {"pairs", "families"},
+        ),
     ],
 )
 def test_train_in_two_processes_equals_one_process(

@@ -9,8 +9,6 @@ from training.trainer.settings import (
     read_config,
 )
 
-CONFIGS = sorted(DEFAULT_CONFIG.parent.glob("*.cfg"))
-
 
 def test_read_config_default_has_the_constants_of_the_paper():
     paper = {
@@ -26,9 +24,9 @@ def test_read_config_default_has_the_constants_of_the_paper():
     assert make_settings(read_config()).training.schedule(7, 10) == 1
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_config_file_is_valid(path):
-    assert make_settings(read_config(path)).training.epochs >= 1
+def test_every_config_file_is_valid():
+    for path in DEFAULT_CONFIG.parent.glob("*.cfg"):
+        assert make_settings(read_config(path)).training.epochs >= 1, path
 
 
 def test_parse_overrides_reads_values_as_json():
