@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from spacy_sapbert.evaluation.calibration import (
 )
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.linking.probability import (
     fit_logistic,
     fit_logistics,
@@ -219,13 +217,3 @@ def test_score_top1_compares_with_the_gold_ids(kb, mention, parts, expected):
     top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", [gold])]}, aliases)
     found = [top.scores[0] > 0.999, bool(top.right[0]), bool(top.known[0])]
     assert found == expected
-
-
-def test_score_top1_ignores_the_threshold(kb):
-    gold = GoldMention(-1, -1, "", "acute pain", [["C0000007"]], 2)
-    files = {Path("dev.tsv"): [GoldDocument("", "", [gold])]}
-    scores = score_top1(kb, files, {}).scores
-    manifest = kb.manifest.model_copy(update={"threshold": 1.0})
-    high = KnowledgeBase(replace(kb.version, manifest=manifest))
-    assert np.array_equal(score_top1(high, files, {}).scores, scores)
-    assert np.isfinite(scores).all()

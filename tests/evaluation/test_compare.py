@@ -43,14 +43,6 @@ def gold(*lines: int) -> dict[Place, GoldMention]:
     }
 
 
-def test_read_predictions_replaces_aliases(tmp_path):
-    empty = {"file": "dev", "line": 3, "cuis": [], "scores": []}
-    path = write(tmp_path / "a.jsonl", ROW, empty)
-    found = read_predictions(path, {"C2": "C7"})
-    assert found["dev", 2].answers == [Answer(0, "C1", 0.9), Answer(1, "C7", 0.8)]
-    assert found["dev", 3] == Prediction(2, [])
-
-
 CHANGES = [{"cuis": ["C1"]}, {"scores": ["a", "b"]}, {"line": "2"}]
 
 

@@ -77,13 +77,6 @@ def test_build_dataset_holds_every_line_in_blocks_of_any_size(
     assert dataset.meta.concepts == 5
 
 
-def test_build_dataset_tokenises_a_name_once_in_a_run_of_its_concept(dataset):
-    rows = [[0, 1], [0, 2], [3, 4], [5, 6], [5, 7], [8, 9], [10, 11]]
-    assert dataset.pairs["names"].tolist() == rows
-    assert len(set(dataset.names["hash"][[2, 3, 8, 10]])) == 1
-    assert len(dataset.names) == 12
-
-
 @pytest.mark.parametrize("line", ["C1\ta", "", "C1\ta\tb\tc"])
 def test_build_dataset_names_the_bad_line(pairs_path, tmp_path, tokenizer, line):
     with open(pairs_path, "a", encoding="utf8") as file:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
 from training.data.pairs import (
-    distinct_names,
     nth_combination,
     read_pairs,
     sample_pairs,
@@ -24,16 +23,6 @@ def test_nth_combination_counts_through_all_pairs(n):
     total = n * (n - 1) // 2
     found = [nth_combination(n, index) for index in range(total)]
     assert found == list(combinations(range(n), 2))
-
-
-@given(st.lists(st.text("abc", min_size=1, max_size=6), min_size=1), st.integers(0, 9))
-def test_sample_pairs_are_distinct_sorted_pairs_of_the_concept(aliases, seed):
-    concept = Concept("C0000001", aliases)
-    names = distinct_names(concept)
-    pairs = list(sample_pairs(concept, most=5, seed=seed))
-    assert len(pairs) == min(5, len(names) * (len(names) - 1) // 2)
-    assert pairs == sorted(set(pairs), key=lambda p: (p[1].lower(), p[2].lower()))
-    assert all(one in names and other in names for _, one, other in pairs)
 
 
 def test_sample_pairs_are_fifty_from_eleven_names_on():

@@ -38,26 +38,6 @@ def test_parse_overrides_reads_values_as_json():
             parse_overrides(wrong)
 
 
-def test_read_config_changes_only_the_settings_given(tmp_path):
-    path = tmp_path / "own.cfg"
-    path.write_text("[training]\nepochs = 2\nseed = 5\n", "utf8")
-    config = read_config(path, {"training.seed": 7})
-    changed = flatten_config(config)
-    default = flatten_config(read_config())
-    different = {key for key in changed if changed[key] != default[key]}
-    assert different == {"training.epochs", "training.seed"}
-    assert changed["training.seed"] == 7
-
-
-def test_read_config_with_another_function_drops_old_arguments():
-    overrides = {"training.loss.@losses": "spacy-sapbert.CircleLoss.v1"}
-    section = read_config(None, overrides)["training"]["loss"]
-    assert "scale_pos" not in section
-    assert (section["margin"], section["scale"]) == (0.25, 256)
-    overrides["training.loss.scale"] = 128
-    assert read_config(None, overrides)["training"]["loss"]["scale"] == 128
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

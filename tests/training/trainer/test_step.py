@@ -1,6 +1,5 @@
 """A step: its batches, names in common rows, too little memory, its gradient."""
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,17 +80,6 @@ def test_plan_batches_resumes_after_the_steps_done(make_config):
         assert rest == everything[done:]
     few = make(make_config, steps=2)
     assert plain(plan_batches(FILES, few, done=0)) == everything[:2]
-
-
-def test_plan_batches_mixes_files_in_proportion_by_the_seed(make_config):
-    files = [Lines(4000, 1), Lines(2000, 1)]
-    settings = make(make_config, epochs=1)
-    order = [file for _, file, _ in plan_batches(files, settings, done=0)]
-    assert Counter(order) == {0: 1000, 1: 500}
-    for first in range(0, 1500, 300):  # a third, and not all at one end
-        assert 70 < Counter(order[first : first + 300])[1] < 130
-    other = make(make_config, epochs=1, seed=1)
-    assert order != [file for _, file, _ in plan_batches(files, other, done=0)]
 
 
 PAD = 7
