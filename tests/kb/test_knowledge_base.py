@@ -160,17 +160,15 @@ def test_kb_link_accepts_lists_and_arrays_and_no_other_texts(sample_kb):
             kb.link(wrong, labels=some)
 
 
-def test_embed_equal_tokens_are_encoded_once(sample_kb, encoded):
+def test_embed_encodes_equal_tokens_once_and_says_what_it_cannot_read(
+    sample_kb, encoded
+):
     kb = load_kb(sample_kb)
     vectors = kb.embed(["a chill", "A  CHILL", "chills", "fever"]).vectors
     assert encoded == [2]
     assert np.array_equal(vectors[0], vectors[1])
     assert not np.allclose(vectors[0], vectors[2])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-
-
-def test_embed_says_what_it_cannot_read_and_what_is_too_long(sample_kb):
-    kb = load_kb(sample_kb)
     embedded = kb.embed(["fever", "頭痛", "", "fever " * 30, "x y " * 1500])
     assert embedded.readable.tolist() == [True, False, False, True, True]
     assert embedded.usable.tolist() == [True, False, False, True, True]
