@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
@@ -87,6 +87,7 @@ def test_compute_measures_equals_counting_one_by_one(rows):
 
 
 @given(ANSWERS, st.integers(1, 100))
+@example([(0.5, "wrong")] + [(0.6, "right")] * 3, 75)  # exactly at 0.5
 def test_choose_threshold_reaches_the_criterion_and_none_is_better(rows, percent):
     top = make_scores(rows)
     thresholds, level = list_thresholds(top), percent / 100
