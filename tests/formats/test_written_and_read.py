@@ -18,10 +18,9 @@ TEXTS = {
     "n2": "Nothing here.",
 }
 CUIS = ["C0000004", "C0000004", "C0000001", "C0000001"]
-Found = list[tuple[str, list[list[str]]]]
 
 
-def find_mentions(path: Path) -> Found:
+def find_mentions(path: Path) -> list[tuple[str, list[list[str]]]]:
     return [(m.mention, m.parts) for d in read_corpus(path) for m in d.mentions]
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 from mcp import Client
 
-from spacy_sapbert.serve.agent import TOOLS, make_agent_server
+from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
 
@@ -150,6 +150,11 @@ def test_a_failure_of_the_service_has_no_text(linking, monkeypatch):
 
     monkeypatch.setattr("spacy_sapbert.serve.api.columns.map_batch", crash)
     assert "note" not in fail(linking, "link_terms", terms=["fever"])
+
+
+def test_only_halves_of_surrogate_pairs_are_replaced():
+    line = r'"\ud83d\ude00 \ud800 \\ud800"'
+    assert replace_halves(line) == r'"\ud83d\ude00 \ufffd \\ud800"'
 
 
 def test_the_command_speaks_on_its_standard_streams(exported_kb, new_process):
