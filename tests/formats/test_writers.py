@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.arrow import to_text
 from spacy_sapbert.formats.brat import file_name
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import describe_docs
@@ -91,6 +92,8 @@ def test_parquet_is_written_in_row_groups_and_has_columns_without_rows():
     assert ids == [str(i) for i in range(1100) for _ in range(2)]
     empty = pq.ParquetFile(io.BytesIO(write("parquet", [])))
     assert empty.schema_arrow.names == file.schema_arrow.names
+    # of fields that are kept
+    assert [to_text(value) for value in (None, "a", 7)] == [None, "a", "7"]
 
 
 @pytest.mark.parametrize("name", ["biocxml", "biocjson"])
