@@ -40,7 +40,7 @@ def test_import_of_the_package_is_light(new_process):
 
 
 @pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
-def test_threads_of_commands_do_not_wait_busily(module, monkeypatch, new_process):
+def test_threads_of_commands_do_not_wait_busily(module, new_process):
     """OpenMP reads the policy when torch is imported."""
     code = (
         f"import os, sys, {module}; "

@@ -3,7 +3,6 @@
 import csv
 import os
 import sys
-from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from spacy_sapbert.formats.entities import LinkedDoc  # noqa: E402
 from spacy_sapbert.formats.omop import write_docs  # noqa: E402
 
 from .conftest import RECIPES, ROOT, sort_rows  # noqa: E402
-
-MakeLink = Callable[..., LinkBatches]
 
 
 @pytest.mark.parametrize("library", ["datasets", "dask", "polars"])
@@ -59,7 +56,7 @@ def test_slurm_task_links_its_part(
     ]
 
 
-def test_kubernetes_job_has_an_index_for_each_part(tmp_path, new_process):
+def test_kubernetes_job_has_an_index_for_each_part(new_process):
     job = srsly.read_yaml(RECIPES / "link_kubernetes.yaml")
     assert job["spec"]["completionMode"] == "Indexed"
     pod = job["spec"]["template"]["spec"]

@@ -1,6 +1,5 @@
 import pickle
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from spacy_sapbert.kb.knowledge_base import load_kb  # noqa: E402
 from spacy_sapbert.vocabularies.concepts import Concept  # noqa: E402
 
 SENTINEL = "SENTINELTEXT"
-MakeLink = Callable[..., LinkBatches]
 
 
 @Language.component("test_distributed_fails")

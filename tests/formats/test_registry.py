@@ -14,7 +14,6 @@ from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import BREAKS
 from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.registry import (
-    FORMATS,
     guess_format,
     list_formats,
     load_reader,
@@ -25,7 +24,6 @@ from tests.pipelines import NLP
 
 BINARY = {"parquet"}
 WRITERS = list_formats("write")
-FILES = [name for name in WRITERS if not FORMATS[name].folder]
 READERS = {n: each for n, each in WRITERS.items() if each.returned != "–"}
 LIBRARIES = {name: format.library for name, format in WRITERS.items() if format.library}
 

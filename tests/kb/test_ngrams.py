@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import ngrams
@@ -38,7 +37,6 @@ NAMES = [
     "頭痛",
     "ﬁbrosis",
 ]
-TEXTS = st.text(st.sampled_from("abcdé 1-頭"), max_size=12)
 
 
 def list_paths(folder: Path) -> dict[str, Path]:

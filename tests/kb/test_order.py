@@ -46,7 +46,7 @@ from spacy_sapbert.kb.order.noise import (
     join_words,
     type_wrong,
 )
-from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL, Provenance
+from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.probability import TopScores
 from spacy_sapbert.linking.ranker import MOST_WEIGHT, OF_FIRST, Ranker, Weights
@@ -54,7 +54,6 @@ from spacy_sapbert.vocabularies.concepts import Concept
 from tests.thousand_names import make_concepts
 
 MENTIONS = Path(__file__).parent / "mentions.jsonl"
-OF_VOCABULARY = Provenance(vocabulary=True, annotated=False)
 
 
 @pytest.fixture(scope="module")

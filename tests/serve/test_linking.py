@@ -7,8 +7,6 @@ from spacy_sapbert.serve import lookup
 from spacy_sapbert.serve.lookup import find_names
 from spacy_sapbert.vocabularies.concepts import Concept
 
-TEXT = "😀 Fever after a heart attack."
-
 
 def test_link_refuses_a_text_that_takes_hours_and_links_the_others(local):
     answer = local.post("/link", {"texts": ["fever", "(" * 100_001]})

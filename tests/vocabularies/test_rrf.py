@@ -13,7 +13,6 @@ from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 from tests.vocabularies import whole
 from tests.vocabularies.test_examples import FOLDER
 
-SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
 HEART, FEVER, PAIN = "C0000001", "C0000002", "C0000003"
 
 
