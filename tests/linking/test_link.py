@@ -175,6 +175,32 @@ def test_search_with_overlay_and_any_filter_equals_plain_search(
         check(kb, mention, wanted, k)
 
 
+def order(kb, **settings):
+    """The four that are called cold, and what put each there."""
+    found = kb.link(["cold"], k=4, **settings)[0].candidates
+    return [(candidate["cui"], candidate["tie"]) for candidate in found]
+
+
+def test_tie_evidence_orders_ties_in_its_order(cold_kb):
+    few = load_kb(cold_kb)
+    assert order(few, tie_evidence=[]) == [(f"C{n}", "id") for n in (1, 2, 3, 6)]
+    preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "id"), ("C3", "id")]
+    assert order(few) == preferred
+    sources = order(few, tie_evidence=["source", "preferred"], source_rank=["A", "B"])
+    assert sources == [
+        *(("C2", "source"), ("C1", "source"), ("C6", "preferred"), ("C3", "preferred"))
+    ]
+    labelled = order(
+        few,
+        labels=["SIGN"],
+        label_types={"SIGN": ["T047"]},
+        label_types_use="evidence",
+    )
+    assert labelled == [
+        *(("C2", "id"), ("C3", "label"), ("C6", "preferred"), ("C1", "preferred"))
+    ]
+
+
 def test_coherence_prefers_concepts_close_to_the_document(cold_kb):
     few = load_kb(cold_kb)
     mentions = ["cold", "asthma", "cold", "snow", "cold"]
