@@ -1,4 +1,5 @@
 import json
+import string
 from threading import Event
 from typing import Any
 
@@ -123,3 +124,31 @@ def test_train_resumed_keeps_the_best_validation(
         assert train_small(config, stop=stop) is None
     summary = train_small(config)
     assert (summary["best_step"], summary["best_accuracy"]) == (2, 0.9)
+
+
+def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
+    make_config, make_bert, tmp_path
+):
+    letters = [*string.ascii_letters, *(f"##{each}" for each in string.ascii_letters)]
+    cased_encoder = make_bert(tmp_path / "cased", letters, lowercase=False)
+    write_concepts(
+        tmp_path / "concepts.jsonl",
+        [Concept("C1", ["Polish"]), Concept("C2", ["polish"])],
+    )
+    lines = ["Polish||C1", "polish||C2", "  Polish ||C1"]
+    (tmp_path / "mentions.txt").write_text("\n".join(lines) + "\n", "utf8")
+    found = {}
+    for lowercase in (False, True):
+        more = {
+            "encoder.base": str(cased_encoder),
+            "encoder.lowercase": lowercase,
+            "validation.mentions": str(tmp_path / "mentions.txt"),
+            "validation.concepts": str(tmp_path / "concepts.jsonl"),
+        }
+        settings = make_settings(make_config(more))
+        validation = read_validation(settings)
+        assert validation is not None
+        tokenizer, model = load_encoder(settings.encoder.base)
+        found[lowercase] = validate(model, tokenizer, validation, settings)
+    # lower-cased, both names are one and each mention is a tie
+    assert found == {False: 1.0, True: 0.5}
