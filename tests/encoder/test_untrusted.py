@@ -151,12 +151,15 @@ def test_open_encoder_with_bad_weights_is_an_error(folder, load):
     less = {key: value for key, value in weights.items() if key != MATRIX}
     renamed = {f"module.{key}": value for key, value in weights.items()}
     zero = {**weights, MATRIX: weights[MATRIX] * 0}
+    two_rows = "embeddings.token_type_embeddings.weight"
+    few = {**weights, two_rows: weights[two_rows] * 0}
     infinite, nan = ({**weights, MATRIX: weights[MATRIX].clone()} for _ in range(2))
     infinite[MATRIX][3], nan[MATRIX][0, 0] = float("inf"), float("nan")
     for changed, message in (
         (less, rf"1 are missing, e\.g\. {MATRIX}"),
         (renamed, r"are missing, e\.g\. "),
         (zero, f"{MATRIX} is all zero"),
+        (few, f"{two_rows} is all zero"),
         (infinite, f"{MATRIX} is not finite"),
         (nan, f"{MATRIX} is not finite"),
     ):

@@ -1,7 +1,8 @@
 """What a small service answers today, in `answers.jsonl`: requests in order.
 
-A line has the method, the path and the body of a request, the status and the answer.
-After a change, remove the last two of a line, run this test, and read what git shows.
+A line has the method, the path and the body of a request, the status and the answer,
+with the name of its file. After a change, keep the first three of a line, run this
+test, and read what git shows.
 """
 
 import json
@@ -56,6 +57,8 @@ def test_answers_are_those_of_the_last_version(open_local, make_kb, tmp_path):
             sent = b"" if body is None else json.dumps(body).encode()
             answer = client.send(method, path, sent, JSON)
         found.append([method, path, body, answer.status, read(answer.body, digest)])
+        if name := answer.headers.get("content-disposition"):
+            found[-1].append(name)
     store.close()
     assert '"gone"' not in client.log.getvalue()  # nobody has left
     if min(map(len, known)) < 5:

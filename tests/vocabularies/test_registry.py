@@ -13,6 +13,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
+from spacy_sapbert.vocabularies.locate import any_case
 from spacy_sapbert.vocabularies.registry import (
     READERS,
     guess_format,
@@ -236,6 +237,10 @@ def test_release_is_found_in_a_folder_in_a_zip_in_any_case(tmp_path):
         (concept,) = read_vocabulary(path, report=report)
         assert (concept.cui, concept.aliases) == ("OMOP:437663", ["Fever, high"])
         assert (report.path, report.format) == (str(path), "omop")
+
+
+def test_patterns_match_in_any_case():
+    assert any_case("[!a-c]x*.[TV-]") == "[!a-cA-C][xX]*.[tvTV-]"
 
 
 def test_only_vocabulary_of_a_zip_is_read_and_nothing_stays(tmp_path, monkeypatch):

@@ -95,3 +95,5 @@ def test_read_config_says_what_is_wrong_with_a_file(text, message, tmp_path):
     (tmp_path / "broken.cfg").write_text(text)
     with pytest.raises(SapbertError, match=f"E612.*: .*{message}"):
         read_config(tmp_path / "broken.cfg")
+    with pytest.raises(SapbertError, match="E001"):
+        read_config(tmp_path / "none.cfg")
