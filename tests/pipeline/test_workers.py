@@ -74,19 +74,23 @@ def test_workers_returns_the_errors_of_documents(sample_kb, link_as_worker):
 
 @pytest.mark.usefixtures("new_process")
 def test_workers_keep_the_order_and_can_be_used_again(exported_kb):
-    """The job is too large for the buffer of a pipe, so sending it must not wait."""
+    """A job is too large for the buffer of a pipe, and more follow than are sent ahead.
+
+    Sending one must not wait.
+    """
+    count = 2 * workers.JOBS_AHEAD + 2
     settings = {"name": None, "kb": str(exported_kb)}
 
     def jobs(first: int):
-        for number in range(first, first + 5):
+        for number in range(first, first + count):
             yield [Document(str(number) * 900_000, "fever")], list[str]()
         raise SapbertError("E001", "of the reader")
 
     with Workers(settings, load_kb(exported_kb), 2) as pool:
         results = pool.run(jobs(0))
-        found = [next(results) for _ in range(5)]
-        assert [documents[0].id[0] for documents, _ in found] == [*"01234"]
-        assert [docs[0].entities[0]["text"] for _, docs in found] == ["fever"] * 5
+        found = [next(results) for _ in range(count)]
+        assert [documents[0].id[0] for documents, _ in found] == [*"01234567"]
+        assert [docs[0].entities[0]["text"] for _, docs in found] == ["fever"] * count
         with pytest.raises(SapbertError, match="of the reader"):
             next(results)
         # a run that is left early does not disturb the next
