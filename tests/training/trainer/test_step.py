@@ -219,6 +219,13 @@ def take_step(
     return result.loss, optimizer.kept, torch.rand(3)
 
 
+def test_a_process_without_pairs_embeds_one_name_that_does_not_count(dataset):
+    source, lines = as_source(dataset), np.arange(1)
+    some, none = (collate_batch(source, lines, ranks=Ranks(n, 2)) for n in (0, 1))
+    assert some.sizes == none.sizes == [2, 0]
+    assert none.rows.lengths.tolist() == some.rows.lengths[:1].tolist()
+
+
 class SmallGpu(NameEmbedder):
     """Has memory for batches in at least `least` parts."""
 
