@@ -9,7 +9,7 @@ copy of the repository. There the tests run that ran the line, as the file of `c
 says, then those that name the module, and those of its folder. What survives is a line
 that no test would miss, or a change that changes nothing: read each. Where nothing
 changes, write in the results why, in place of `false`; such a change counts no more.
-Run it before a release; a stopped run goes on.
+Run it before a release, on Linux or macOS, since it forks; a stopped run goes on.
 """
 
 import ast
@@ -39,7 +39,7 @@ from spacy_sapbert.io.terminal import msg
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("spacy_sapbert", "training")
-OWN = (*PARTS, "tests", "benchmarks")
+OWN = (*PARTS, "tests", "benchmarks")  # packages of which a copy has its own modules
 LIBRARIES = ("spacy", "torch", "transformers", "hnswlib", "fastapi", "sklearn")
 SHOWN = "cli"  # its lines mostly print what others find
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
