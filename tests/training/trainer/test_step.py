@@ -304,6 +304,18 @@ def test_train_step_computes_activations_again_with_the_same_dropout(
     assert torch.equal(after, other_after)
 
 
+def test_make_state_decays_all_weights_by_the_setting(make_config):
+    settings = make_settings(make_config({"training.optimizer.weight_decay": 0.5}))
+    _, state = make_state(settings, SINGLE)
+    before = [weight.detach().clone() for weight in state.model.parameters()]
+    for weight in state.model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    state.optimizer.step()
+    # the learning rate is .001
+    for weight, was in zip(state.model.parameters(), before, strict=True):
+        torch.testing.assert_close(weight, was * (1 - 0.001 * 0.5))
+
+
 def test_make_state_differs_between_ranks_in_dropout_only(make_config):
     settings = make_settings(make_config({"encoder.adapter_reduction": 4}))
     weights, numbers = [], []
