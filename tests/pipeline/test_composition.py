@@ -50,34 +50,26 @@ for code in eval(sys.stdin.read()):
 """
 
 
-@pytest.fixture(scope="module")
-def printed(demo_folder, shared_process) -> dict[str, tuple[str, str]]:
-    """What each program prints: code → standard output and error."""
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_recipes_print_their_output(demo_folder, new_process, subtests):
     folder = demo_folder
     make_token_classifier(folder / "models" / "disease-ner")
     with suppress(ImportError):
         make_gliner(folder / "models" / "disease-gliner")
-    codes = [code for code, _ in PROGRAM.findall(RECIPES)]
+    programs = PROGRAM.findall(RECIPES)
     # that model is not trained: all its scores are about 0.5
-    changed = [code.replace("threshold=0.5", "threshold=0.0") for code in codes]
-    done = shared_process.python(PROGRAMS, cwd=folder, input=repr(changed))
+    codes = [code.replace("threshold=0.5", "threshold=0.0") for code, _ in programs]
+    done = new_process.python(PROGRAMS, cwd=folder, input=repr(codes))
     assert done.returncode == 0, done.stderr
-    return {
-        code: tuple((folder / f"{number}.{end}").read_text("utf8") for end in ENDS)
-        for number, code in enumerate(codes, 1)
-    }
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize(("code", "output"), PROGRAM.findall(RECIPES))
-def test_recipe_prints_its_output(printed, code, output):
-    for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
-        pytest.importorskip(module, exc_type=ImportError)
-    found, errors = printed[code]
-    if "gliner" in code:
-        assert "fever" in found, errors
-    else:
-        assert found == output, errors
+    for number, (code, output) in enumerate(programs, 1):
+        with subtests.test(f"program {number}"):
+            for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
+                pytest.importorskip(module, exc_type=ImportError)
+            found, errors = ((folder / f"{number}.{end}").read_text() for end in ENDS)
+            if "gliner" in code:
+                assert "fever" in found, errors
+            else:
+                assert found == output, errors
 
 
 def make_words(folder: Path) -> list[str]:
