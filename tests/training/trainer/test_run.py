@@ -71,7 +71,7 @@ def test_trained_encoder_is_read_by_sentence_transformers(train_small, tmp_path)
     settings = read_settings(folder)
     (folder / "sapbert.json").unlink()
     assert read_own_settings(folder) == {"pooling": "mean"}  # by its files
-    reason = "sentence-transformers is missing"
+    reason = "sentence-transformers is not installed"
     library = pytest.importorskip("sentence_transformers", reason=reason)
     names = ["fever", "Heart attack", "acute myocardial infarction, not elsewhere"]
     theirs = library.SentenceTransformer(str(folder), device="cpu").encode(names)
