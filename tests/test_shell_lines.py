@@ -274,7 +274,7 @@ def lines(page, store, tmp_path, monkeypatch) -> list[str]:
 
 
 @pytest.mark.parametrize("page", NEEDS)
-def test_lines_of_a_page_run_as_typed(lines, monkeypatch):
+def test_lines_of_a_page_run_as_typed(lines, few_trees, monkeypatch):
     for constant in ("MOST_NAMES", "MOST_OTHERS", "MANY"):  # an order in a second
         monkeypatch.setattr(names, constant, getattr(names, constant) // 100)
     for line in lines:
