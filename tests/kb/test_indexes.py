@@ -85,6 +85,21 @@ def test_index_search_equals_brute_force(make, tmp_path):
     assert all(len({*row}) == 10 for row in rows.tolist())
 
 
+def test_faiss_starts_at_whole_levels_and_leaves_its_threads(make_index, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    before = faiss.omp_get_max_threads()
+    make_index(tmp_path, "faiss", near_rows(300, 16, 1), threads=before + 2)
+    assert faiss.omp_get_max_threads() == before
+    graph = faiss.IndexHNSWFlat(2, 8)
+    graph.add(near_rows(20_000, 2, 1))
+    levels = faiss.vector_to_array(graph.hnsw.levels)
+    nodes = faiss_graph.choose_start_nodes(graph)
+    assert len(nodes) >= faiss_graph.LEAST_START_NODES
+    lowest = levels[nodes].min()
+    assert lowest > np.delete(levels, nodes).max()
+    assert (levels > lowest).sum() < faiss_graph.LEAST_START_NODES
+
+
 @pytest.mark.parametrize("rows", [1, 20])
 def test_index_of_few_rows(make, rows, unit_rows, tmp_path):
     vectors = unit_rows(rows, 8, 4)

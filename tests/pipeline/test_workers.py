@@ -98,13 +98,14 @@ def test_workers_keep_the_order_and_can_be_used_again(exported_kb):
         assert next(pool.run(jobs(4)))[0][0].id[0] == "4"
 
 
-def test_start_worker_sets_the_threads_of_torch(monkeypatch):
+def test_start_worker_sets_the_threads_and_leaves_ctrl_c_to_the_parent(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(workers, "started", [])
     handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
     try:
         workers.start_worker({}, (), threads + 1)
         assert torch.get_num_threads() == threads + 1
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, handler)
         torch.set_num_threads(threads)

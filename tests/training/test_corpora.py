@@ -6,6 +6,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from training.corpora.biosyn import (
@@ -61,6 +62,15 @@ def test_research_corpus_with_a_bad_line_names_it_without_its_text(
         list(READERS[format](path))
     assert f"{path}:{line}:" in str(error.value)
     assert not any(word in str(error.value) for word in ("fiebre", "sick", "Drowsy"))
+
+
+def test_cometa_may_have_no_other_columns(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("Term\tGeneral SNOMED ID\nsick\t2\n", "utf8")
+    ((document,),) = [list(READERS["cometa"](path))]
+    assert [(span.mention, span.parts) for span in document.mentions] == [
+        ("sick", [["2"]])
+    ]
 
 
 COMPOSITES = """\
@@ -161,6 +171,19 @@ def test_order_parts_by_names():
     names = ["ovarian tumours", "breast tumours"]
     assert order_parts(names, [["D1"], ["D2"]], known) == [["D1"], ["D2"]]
     assert order_parts(["breast cancer"] * 2, [["D1"]] * 2, known) == [["D1"], ["D1"]]
+
+
+@pytest.mark.parametrize(
+    ("mention", "parts", "kept"),
+    [
+        *(("cancer", [["D9"]], ["cancer"]), ("--", [["D9"]], [])),
+        *(("cancer", [], []), ("cancer", [["D7"]], []), ("a b", [["D2"], ["D7"]], [])),
+    ],
+)
+def test_biosyn_leaves_out_mentions_without_letters_or_known_ids(mention, parts, kept):
+    document = GoldDocument(1, mention, [GoldMention(0, 6, "", mention, parts, 1)])
+    (written,) = preprocess_documents([document], KnownConcepts(CONCEPTS))
+    assert [each.mention for each in written.mentions] == kept
 
 
 def test_biosyn_mentions_of_a_real_corpus(data_file):

@@ -148,3 +148,17 @@ def test_read_ontologies_of_releases_every_concept(data_folder, ending, file, co
         assert report.concepts == len(concepts) > 0
         assert report.names == sum(len(concept.aliases) for concept in concepts)
     assert counts[file] == count
+
+
+def test_read_owl_with_a_hundred_elements_in_each_other(tmp_path):
+    path = tmp_path / "deep.owl"
+    one = "<owl:Class><rdfs:subClassOf>{}</rdfs:subClassOf></owl:Class>"
+    for inner, read_whole in (("", True), ("<rdfs:label>x</rdfs:label>", False)):
+        nested = f"<owl:Class>{inner}</owl:Class>"
+        for _ in range(49):
+            nested = one.format(nested)
+        path.write_text(OWL.replace("</rdf:RDF>", nested + "</rdf:RDF>"), "utf8")
+        if read_whole:
+            assert read(path)[0] == read(FOLDER / "rdf" / "ontology.owl")[0]
+        else:
+            assert "at most 100" in fail(path)

@@ -95,6 +95,8 @@ def test_train_resumed_equals_an_unbroken_run(train_small, more, tmp_path):
     assert not (broken / "encoder").exists()
     summary = train_small(config, "broken")
     assert summary["steps"] == 15
+    log = srsly.read_jsonl(broken / "encoder" / "training.jsonl")
+    assert [entry["step"] for entry in log] == [*range(1, 16)]
     # also the tokenizer, and so the fingerprint of a knowledge base
     unbroken = tmp_path / "unbroken" / "encoder"
     for path in unbroken.rglob("*"):
@@ -185,7 +187,12 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_train_in_half_precision_has_float32_weights(train_small, precision, tmp_path):
     more = {"training.precision": precision, "training.steps": 3}
-    assert train_small(more, stop=stopped()) is None
+    states = []
+    for _ in range(2):
+        assert train_small(more, stop=stopped()) is None
+        states.append(srsly.read_json(tmp_path / "encoder-checkpoint" / "state.json"))
+    steps = [state["scaler"].get("_growth_tracker") for state in states]
+    assert steps == ([1, 2] if precision == "fp16" else [None, None])
     summary = train_small(more)
     assert summary["steps"] == 3
     weights = load_file(tmp_path / "encoder" / "model.safetensors")
