@@ -12,6 +12,7 @@ from bioc import biocjson, biocxml
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import (
+    detect_corpus,
     open_corpus,
     read_corpus,
 )
@@ -49,6 +50,17 @@ def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
     assert re.match(r"\[E117].*`mention` and `ids`", fail(tmp_path / "other.txt"))
     without = FOLDER / "written" / "jsonl-without-text.jsonl"
     assert "a text as `text`" in fail(without)
+
+
+def test_table_of_mentions_is_told_from_one_of_links_by_its_columns(tmp_path):
+    path = tmp_path / "table.csv"
+    for text, format in (
+        ("mention,ids\nfever,C1\n", "tsv"),
+        ("C1||fever\n", "tsv"),
+        ("term,id\nfever,C1\n", "csv"),
+    ):
+        path.write_text(text)
+        assert detect_corpus(path) == format
 
 
 # a good line of each format, and bad ones; "fever" in them must not be shown

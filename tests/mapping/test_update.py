@@ -336,6 +336,9 @@ def test_mappings_are_updated_with_their_metadata(releases, tmp_path):
         lines[4].replace("C5\tAsthma", "C7\tWheezing") + "\trelinked",
         lines[5] + "\t",
     ]
+    again = tmp_path / "c.sssom.tsv"  # the column is there already
+    update_file(releases.old, releases.new, moved, again)
+    assert again.read_text("utf8") == moved.read_text("utf8")
 
 
 def test_ids_of_a_table_that_people_wrote(releases, tmp_path):

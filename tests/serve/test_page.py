@@ -42,6 +42,8 @@ def test_the_page_loads_only_files_of_the_service(local):
     for path in named:  # relative: a proxy may put the service behind a path
         assert path.startswith(f"page/{DIGEST}/")
         assert local.get(f"/{path}").status == 200
+    for type, name in (("T047", "Disease or Syndrome"), ("DISO", "Disorders")):
+        assert f'"{type}": {{"key": "diso", "name": "{name}"}}' in answer.body.decode()
 
 
 def test_files_of_the_page_name_no_other_site_and_parse_no_html(local):
