@@ -123,6 +123,8 @@ def list_kept(node: ast.AST) -> Iterator[ast.AST]:
             yield digits
         case ast.BinOp(one, ast.LShift(), _):  # 1 << 20
             yield one
+        case ast.keyword("quiet", value):  # whether a bar is shown
+            yield from ast.walk(value)
 
 
 def find_tests(path: str) -> list[str]:

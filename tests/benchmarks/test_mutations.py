@@ -11,7 +11,13 @@ from typer.testing import CliRunner
 
 from benchmarks import mutations
 
-CODE = "def is_positive(value):\n    return value > 0\n\n\nSIZE = round(1 << 12, 2)\n"
+CODE = """def is_positive(value):
+    return value > 0
+
+
+SIZE = round(1 << 12, 2)
+BAR = dict(quiet=not SIZE)
+"""
 TEST = """from spacy_sapbert.kb.sign import is_positive
 
 def test_is_positive():
