@@ -87,7 +87,6 @@ def write_biosyn(folder: Path, names: Names, queries: list[Any]) -> None:
         write_lines(folder / "processed_test" / f"{number}.concept", *lines)
 
 
-@pytest.mark.slow
 def test_commands_of_table1_count_as_the_released_evaluation(
     new_process, tiny_encoder, tmp_path
 ):
