@@ -88,6 +88,7 @@ def test_compute_measures_equals_counting_one_by_one(rows):
 
 @given(ANSWERS, st.integers(1, 100))
 @example([(0.5, "wrong")] + [(0.6, "right")] * 3, 75)  # exactly at 0.5
+@example([(0.5, "wrong"), (0.5, "right")], 50)  # the highest there is
 def test_choose_threshold_reaches_the_criterion_and_none_is_better(rows, percent):
     top = make_scores(rows)
     thresholds, level = list_thresholds(top), percent / 100
