@@ -162,6 +162,8 @@ def test_excluded_concepts_are_put_last_of_the_ten_that_are_compared(kb):
     assert not excluded
     assert table.put_excluded_last("velmor", near, english) == (near, False)
     assert table.put_excluded_last("velmor type 3", near[:1], english)[1]
+    # "Marsh type 2" is a name of it too, but not the one that was found.
+    assert table.put_excluded_last("velmor type 2", [near[3]], english)[1]
 
 
 def test_a_concept_is_excluded_if_all_its_names_near_a_mention_are(kb):

@@ -55,6 +55,15 @@ def test_link_job_all_fields_but_those_declared_decide_the_output():
             assert same == (not setting.metadata.get("changes_output", True)), setting
 
 
+@pytest.mark.parametrize("keep", [("ward", "ward"), ("entities",)])
+def test_link_files_keeps_a_field_once_and_none_of_its_own(keep, sample_kb, tmp_path):
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text('{"id": 1, "text": "fever", "ward": 1}\n')
+    job = LinkJob((notes,), tmp_path / "linked.jsonl", kb=str(sample_kb), keep=keep)
+    with pytest.raises(SapbertError, match=f"E331.*{keep[0]}"):
+        link_files(job)
+
+
 TEXT = "She had a heart attack, then fever."
 LINKS = [("heart attack", "C0000001"), ("fever", "C0000004")]
 
