@@ -54,6 +54,7 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         ("map KB table.csv -o out.csv --column nope", "E410.*'nope'"),
         ("map KB none.csv -o out.csv --column note --types T999", "E332"),
         ("map KB table.csv -o out.json --column note", "E110"),
+        ("verify KB table.csv -o out.csv --text note", "E410"),
         # 1 means that cases failed
         ("regress KB none.yaml --output out.jsonl", "E001"),
         ("regress KB bad.yaml --output out.jsonl", "E117"),

@@ -288,7 +288,7 @@ def has_ended(number):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no such groups")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGKILL"])
 def test_link_processes_end_with_their_parent(
     script, lines, exported_kb, tmp_path, make_component, name, new_process
 ):

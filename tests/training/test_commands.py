@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands import invoke
 from training.__main__ import app
+from training.results_table import format_mean
 
 
 def test_command_without_its_packages_names_them(monkeypatch):
@@ -18,6 +19,12 @@ def test_command_without_its_packages_names_them(monkeypatch):
     shown = invoke("convert-corpus", app=app, code=1).output
     assert "[E521] Expected the packages of `convert-corpus`" in shown
     assert 'pip install -e ".[full]"' in shown
+
+
+def test_a_mean_of_seeds_has_the_spread_of_a_sample():
+    assert format_mean([0.5, None, 0.7]) == "0.600 ± 0.141"
+    assert format_mean([0.5, None]) == "0.500"
+    assert format_mean([None]) == "–"
 
 
 SAMPLE = Path(__file__).parents[2] / "assets" / "sample"
