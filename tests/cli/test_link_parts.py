@@ -292,7 +292,7 @@ def has_ended(number):
 def test_link_processes_end_with_their_parent(
     script, lines, exported_kb, tmp_path, make_component, name, new_process
 ):
-    """A terminal sends Ctrl-C and SIGHUP to all processes, `kill` to one."""
+    """A terminal sends Ctrl-C to all processes, `kill` a signal to one."""
     number = getattr(signal, name)
     pipeline = make_component("test_processes_waiting")
     output = tmp_path / "out.jsonl"
@@ -309,7 +309,7 @@ def test_link_processes_end_with_their_parent(
         ],
     )
     workers = wait_for_workers(process, tmp_path)
-    send = os.killpg if name in ("SIGINT", "SIGHUP") else os.kill
+    send = os.killpg if name == "SIGINT" else os.kill
     send(process.pid, number)
     process.wait(timeout=120)
     deadline = time.monotonic() + 60
