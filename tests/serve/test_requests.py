@@ -143,6 +143,8 @@ def test_too_much_is_refused(local, strict):
     for path, body in (
         ("/link", {"texts": ["a"] * 4}),
         ("/mentions", {"mentions": ["a" * 401]}),
+        ("/column/map", {"terms": ["a"] * 4}),
+        ("/verify", {"texts": ["a"] * 4, "ids": ["b"] * 4}),
     ):
         answer = strict.post(path, body, **BEARER)
         assert (answer.status, answer.code) == (413, "E458")
