@@ -16,6 +16,7 @@ import pytest
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import export_encoder, shrink_matrix
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
+from spacy_sapbert.encoder.onnx_engine import count_threads
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.building.build import build_kb
@@ -277,6 +278,13 @@ Encoder.open(Path({str(exported_encoder)!r}), EncoderConfig("onnx")).embed(["fev
     environment = {key: value for key, value in os.environ.items() if key not in names}
     new_process.python(code, env={**environment, "HOME": str(tmp_path)}, check=True)
     assert not [*tmp_path.iterdir()]
+
+
+def test_onnx_threads_are_those_of_torch_or_of_the_environment(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for value, threads in (("3", 3), ("", 0), ("many", 0)):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert count_threads() == threads
 
 
 LIGHT = """

@@ -312,11 +312,12 @@ class ThreadClient(PortClient):
         events = map(json.loads, self.log.getvalue().splitlines())
         return [event for event in events if event["event"] == name]
 
-    def wait_for(self, name: str) -> dict[str, Any]:
-        """Return the last event of a name, when there is one."""
+    def wait_for(self, name: str, **values: str) -> dict[str, Any]:
+        """Return the last event of a name with these values, when there is one."""
         for _ in range(3000):
-            if found := self.read_events(name):
-                return found[-1]
+            for event in reversed(self.read_events(name)):
+                if values.items() <= event.items():
+                    return event
             time.sleep(0.01)
         raise AssertionError(self.log.getvalue())
 

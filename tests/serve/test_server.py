@@ -15,10 +15,11 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
-from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.serve import versions
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.reviews.store import ReviewStore
+from spacy_sapbert.serve.service import Service
 from spacy_sapbert.serve.settings import check_remote, is_local
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
@@ -103,9 +104,23 @@ def test_a_new_version_is_used_and_a_damaged_one_is_not(listen, own_kb, monkeypa
     after = client.post("/mentions", body).json()
     assert (after["mentions"][0]["cui"], after["kb"]) == ("C0000009", digest)
     assert before["kb"] != digest
-    (own_kb / "v2" / "meta.json").write_text("{", "utf8")
-    assert client.wait_for("kb_not_switched")["code"] == "E304"
+    meta = own_kb / "v2" / "meta.json"
+    good = meta.read_bytes()
+    meta.write_text("{", "utf8")
+    client.wait_for("kb_not_switched", code="E304")
     assert client.post("/mentions", body).json() == after
+    meta.write_bytes(good)
+    # after one that does not fit the options, the next one is used
+
+    def refuse(service: Service, kb: KnowledgeBase) -> None:
+        raise SapbertError("E333", "it does not fit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Service, "check_kb", refuse)
+        add_concepts(load_kb(own_kb), [Concept("C0000010", ["Okapi"])])
+        client.wait_for("kb_not_switched", code="E333")
+    add_concepts(load_kb(own_kb), [Concept("C0000011", ["Tapir"])])
+    client.wait_for("kb_switched", digest=load_kb(own_kb).manifest.digest)
 
 
 def test_the_end_loses_no_accepted_request(listen, sample_kb):
