@@ -52,7 +52,6 @@ def list_pairs(text: str) -> list[tuple[str, str]]:
         ("MS [multiple sclerosis, of any kind]", "MS", "multiple sclerosis"),
         # brackets of full width, in other brackets, and those that are not closed
         ("患者有multiple sclerosis（MS）。", "MS", "multiple sclerosis"),
-        ("\u2e80multiple sclerosis (MS)", "MS", "multiple sclerosis"),
         ("患者のMS（multiple sclerosis，以下略）", "MS", "multiple sclerosis"),
         ("，急性淋巴细胞白血病（急淋）", "急淋", "急性淋巴细胞白血病"),
         (
