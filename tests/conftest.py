@@ -175,7 +175,7 @@ def pytest_collection_finish() -> None:
         groups = {group: points.select(group=group) for group in points.groups}
         catalogue.AVAILABLE_ENTRY_POINTS = groups
     gc.freeze()  # modules and tests stay to the end
-    gc.set_threshold(20_000, 20, 20)  # of many short-lived objects
+    gc.set_threshold(20_000, 20, 20)  # seldom: tests leave little garbage
     gc.enable()
 
 

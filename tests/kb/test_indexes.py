@@ -98,6 +98,9 @@ def test_faiss_starts_at_whole_levels_and_leaves_its_threads(make_index, tmp_pat
     lowest = levels[nodes].min()
     assert lowest > np.delete(levels, nodes).max()
     assert (levels > lowest).sum() < faiss_graph.LEAST_START_NODES
+
+
+def test_sample_of_rows_has_the_first_and_the_last():
     rows = np.arange(2.0 * faiss_graph.SAMPLE)[:, None]
     sample = faiss_graph.sample_rows(rows)
     assert (sample[0], sample[-1], len(sample)) == (0, rows[-1], faiss_graph.SAMPLE)

@@ -65,7 +65,9 @@ def test_recipes_print_their_output(demo_folder, new_process, subtests):
         with subtests.test(f"program {number}"):
             for module in re.findall(r"^(?:import|from) (\S+)", code, re.MULTILINE):
                 pytest.importorskip(module, exc_type=ImportError)
-            found, errors = ((folder / f"{number}.{end}").read_text() for end in ENDS)
+            found, errors = (
+                (folder / f"{number}.{end}").read_text("utf8") for end in ENDS
+            )
             if "gliner" in code:
                 assert "fever" in found, errors
             else:

@@ -67,10 +67,9 @@ def test_research_corpus_with_a_bad_line_names_it_without_its_text(
 def test_cometa_may_have_no_other_columns(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("Term\tGeneral SNOMED ID\nsick\t2\n", "utf8")
-    ((document,),) = [list(READERS["cometa"](path))]
-    assert [(span.mention, span.parts) for span in document.mentions] == [
-        ("sick", [["2"]])
-    ]
+    (document,) = READERS["cometa"](path)
+    (span,) = document.mentions
+    assert (span.mention, span.parts) == ("sick", [["2"]])
 
 
 COMPOSITES = """\
@@ -176,8 +175,11 @@ def test_order_parts_by_names():
 @pytest.mark.parametrize(
     ("mention", "parts", "kept"),
     [
-        *(("cancer", [["D9"]], ["cancer"]), ("--", [["D9"]], [])),
-        *(("cancer", [], []), ("cancer", [["D7"]], []), ("a b", [["D2"], ["D7"]], [])),
+        ("cancer", [["D9"]], ["cancer"]),
+        ("--", [["D9"]], []),
+        ("cancer", [], []),
+        ("cancer", [["D7"]], []),
+        ("a b", [["D2"], ["D7"]], []),
     ],
 )
 def test_biosyn_leaves_out_mentions_without_letters_or_known_ids(mention, parts, kept):

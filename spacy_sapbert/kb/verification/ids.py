@@ -90,7 +90,7 @@ def list_spellings(store: Store, id: str) -> dict[str, None]:
     if number := SNOMED_ID.fullmatch(compact):
         head = compact[: number.start(1)]
         found += [head + other for other in repair_digits(number[1])]
-    found += PARTS.split(id)  # two ids
+    found += PARTS.split(id)  # of two ids
     return dict.fromkeys(filter(None, found))
 
 
