@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from html import unescape
 from itertools import pairwise
 from typing import Literal, NamedTuple
 from unicodedata import normalize
@@ -115,7 +116,19 @@ def compile_ascii(joint: str) -> re.Pattern[str]:
 PIECES = (compile_pieces(""), compile_pieces(rf"|[-{DASHES}](?=\p{{L}})"))
 ASCII_PIECES = (compile_ascii(""), compile_ascii("|-(?=[a-z])"))
 JOINT = regex.compile(rf"\s*[-{DASHES}]?\s*")  # between "non" and a word
-MARK = regex.compile(r"[,;:!?.()\[\]{}]")  # between words
+# What shows that a word goes on behind a place, or came before it: a character of a
+# word, an apostrophe and one, a hyphen and a digit ("COVID-19", but not "5-HT")
+HIDDEN, WORD_SIGN = rf"[{INVISIBLE}]*", r"[\p{L}\p{N}\p{M}]"
+WORD_GOES_ON = regex.compile(
+    rf"(?!['{QUOTES}]s(?!{WORD_SIGN})){HIDDEN}"
+    rf"(?:['{QUOTES}]?{HIDDEN}{WORD_SIGN}|[-{DASHES}]{HIDDEN}\p{{N}})"
+)
+WORD_CAME = regex.compile(
+    rf"(?<={WORD_SIGN}{HIDDEN}(?:['{QUOTES}]{HIDDEN})?)"
+    rf"|(?<={WORD_SIGN}{HIDDEN}[-{DASHES}]{HIDDEN})(?=\p{{N}})"
+)
+LIST_NUMBER = regex.compile(r"(?m)(?<=^[ \t]*\d{1,2})")
+MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
 SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
 PREPOSITIONS = "to from by of in on at with without after before due following not no"
 LINKING_WORDS = frozenset(PREPOSITIONS.split())
@@ -136,6 +149,8 @@ TAG = regex.compile(
     r"trastorno|hallazgo|procedimiento|estructura corporal)\)\s*$",
     regex.IGNORECASE,
 )
+# "&#39;", "&nbsp;": characters as HTML writes them
+ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z][a-zA-Z\d]{1,30});")
 BRACKETS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
 OPENING_ENDS = " \t\r\n,;:.!?*•·|/_"
 CLOSING_ENDS = " \t\r\n,;:.!?*|/_"
@@ -210,11 +225,33 @@ def clean_text(text: str) -> str:
     return " ".join(text.split())
 
 
+def read_entities(text: str) -> tuple[str, list[int] | None]:
+    """Return a text without entities of HTML: "Crohn&#39;s" → "Crohn's".
+
+    Also returns the place of each of its characters, and of its end, in the text that
+    was given; None = nothing was replaced.
+    """
+    entities = [*ENTITY.finditer(text)] if "&" in text else []
+    if not entities:
+        return text, None
+    read, places, done = "", [], 0
+    for entity in entities:
+        character = unescape(entity.group())
+        if character != entity.group():
+            read += text[done : entity.start()] + character
+            places += range(done, entity.start())
+            places += [entity.start()] * len(character)
+            done = entity.end()
+    places += range(done, len(text) + 1)
+    return read + text[done:], places
+
+
 def read_mention(mention: str) -> str:
     """Return what a mention says, without signs and brackets around it, or a tag.
 
     "(Heart attack)." → "Heart attack"; "Heart attack (disorder)" → "Heart attack".
     """
+    mention, _ = read_entities(mention)
     text = clean_text(mention)
     while text:
         inner = TAG.sub("", text.lstrip(OPENING_ENDS).rstrip(CLOSING_ENDS))
@@ -532,6 +569,21 @@ def is_written(text: str, alias: str, rules: Rules) -> bool:
             *describe_name(alias, rules, False).marks
         }
     return alike > 1
+
+
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Return whether a part of a text stands between signs, blanks or ends.
+
+    "COVID" does not in "COVID-19"; "Fever" does in "1Fever" at the start of a line,
+    where a list may have its number.
+    """
+    if WORD_GOES_ON.match(text, end):
+        return False
+    if not WORD_CAME.match(text, start):
+        return True
+    return LIST_NUMBER.match(text, start) is not None and not is_abbreviation(
+        text[start:end]
+    )
 
 
 def is_same_name(text: str, alias: str, languages: Collection[str] = ()) -> bool:

@@ -17,10 +17,11 @@ from spacy.vocab import Vocab
 from ..errors import SapbertError, check_range
 from ..linking.schwartz_hearst import find_long_forms
 from ..linking.stop_names import STOP_NAMES
-from ..linking.text import name_form
+from ..linking.text import name_form, read_entities, stands_alone
 from .abbreviation_detector import find_short_forms
 from .kb_component import KbComponent, OpenedKb
 from .linker import SapbertLinker
+from .split_tokens import list_boundaries, split_tokens
 from .stop_names import Place, read_stop_names
 
 if TYPE_CHECKING:
@@ -188,10 +189,16 @@ class SapbertMentions(KbComponent):
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
+        places = self.find_places(doc)
+        taken: list[Place] = []
+        if not self.overwrite:
+            annotated = doc.ents if key is None else doc.spans.get(key, [])
+            taken = [(span.start_char, span.end_char) for span in annotated]
+        split_tokens(doc, places, taken)
         old = list(doc.ents if key is None else doc.spans.get(key, []))
         spans = [
             span
-            for place in self.find_places(doc)
+            for place in places
             if (span := doc.char_span(*place, label=self.label))
         ]
         spans = filter_spans(spans if self.overwrite else drop_overlapping(spans, old))
@@ -207,23 +214,33 @@ class SapbertMentions(KbComponent):
         """Return what may be marked, also inside other such places.
 
         Other ways to write a name are found too, see `linking.text`. Names in other
-        languages than those of the document do not count, see `choose_languages`.
+        languages than those of the document do not count, see `choose_languages`. A
+        name starts and ends where a token does, or stands alone inside of tokens.
         """
-        text = doc.text
+        text, offsets = read_entities(doc.text)
+        starts, ends = list_boundaries(doc)
 
-        def is_wanted(place: Place) -> bool:
-            return name_form(text[slice(*place)]) not in self.stop_names
+        def is_wanted(part: str) -> bool:
+            return name_form(part) not in self.stop_names
 
-        written = self.kb.find_written(
+        places = []
+        for start, end in self.kb.find_written(
             text, doc.vocab.lang, max_tokens=self.max_tokens, min_length=self.min_length
-        )
-        places = [
-            place
-            for place in filter(is_wanted, written)
-            if has_content_word(text[slice(*place)], doc.vocab)
-        ]
+        ):
+            place = start, end
+            if offsets is not None:
+                place = offsets[start], offsets[end]
+            of_tokens = place[0] in starts and place[1] in ends
+            part = text[start:end]
+            if (
+                (of_tokens or stands_alone(text, start, end))
+                and is_wanted(part)
+                and has_content_word(part, doc.vocab)
+            ):
+                places.append(place)
         if self.short_forms:
-            places = [*filter(is_wanted, follow_long_forms(doc, places))]
+            found = follow_long_forms(doc, places)
+            places = [place for place in found if is_wanted(doc.text[slice(*place)])]
         return places
 
     def settings(self) -> dict[str, Any]:

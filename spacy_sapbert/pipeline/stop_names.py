@@ -106,7 +106,6 @@ def list_occurrences(
     return [
         Occurrence(*place, name_form(text[slice(*place)]), place in annotated)
         for place in detector.find_places(doc)
-        if doc.char_span(*place)
     ]
 
 

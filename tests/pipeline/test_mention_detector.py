@@ -16,7 +16,7 @@ from spacy.util import filter_spans
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.linking.text import list_words
+from spacy_sapbert.linking.text import list_words, stands_alone
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import NLP
@@ -93,6 +93,147 @@ def test_detector_finds_the_longest_names(nlp, text, expected):
     doc = nlp(text)
     assert texts(doc) == expected
     assert {ent.label_ for ent in doc.ents} <= {"CONCEPT"}
+
+
+LISTED = {  # how notes write lists → the names that are found, wherever spaCy splits
+    "-{}": 1,
+    "- {}": 1,
+    "•{}": 1,
+    "*{}": 1,
+    "+{}": 1,
+    "->{}": 1,
+    "(-){}": 1,
+    "#{}": 1,
+    "1.{}": 1,
+    "1.) {}": 1,
+    "1){}": 1,
+    "1-{}": 1,
+    "with 2-{}": 1,
+    "anti-{}-like": 1,
+    "1{}\n 12{}": 2,
+    "dx\n 12-{}\n": 1,
+    "{};{}": 2,
+    "{}|{}": 2,
+    "{},{}": 2,
+    "{}+{}": 2,
+    "{}.{}.{}": 3,
+    "{}_{}": 2,
+    "{}(resolved)": 1,
+    "{}>1d": 1,
+    "{}=yes": 1,
+    "{}:3d": 1,
+    "Dx:{};{}": 2,
+    "<b>{}</b>": 1,
+    "<li>{}<li>{}": 2,
+    "{}&nbsp;and": 1,
+    "&quot;{}&quot;": 1,
+    "&lt;p&gt;{}&lt;/p&gt;": 1,
+}
+JOINED = (
+    "covid{0} {0}like {0}2 2{0} {0}-3 {0}'d www.{0}.org x@{0}.org http://en.org/{0}"
+)
+
+
+@pytest.mark.parametrize("lang", ["en", "de", "fr", "xx"])
+@pytest.mark.parametrize("name", ["fever", "heart attack", "FEVER", "vitamin b-12"])
+def test_detector_finds_names_in_lists_whatever_tokens_they_are(
+    make_pipeline, name, lang
+):
+    nlp = make_pipeline(lang=lang)
+    for frame, count in LISTED.items():
+        doc = nlp(frame.format(*[name] * count))
+        assert texts(doc) == [name] * count, frame
+        assert doc.text == frame.format(*[name] * count)
+
+
+@pytest.mark.parametrize("text", ["a " + part for part in JOINED.split()])
+def test_detector_finds_no_name_that_is_a_part_of_a_word_or_an_address(nlp, text):
+    assert texts(nlp(text.format("fever"))) == []
+
+
+def test_detector_reads_entities_of_html_in_a_name(nlp):
+    text = "Crohn&#39;s disease &amp; Sj&ouml;gren&nbsp;syndrome, heart&#xA0;attack &x;"
+    assert texts(nlp(text)) == [
+        "Crohn&#39;s disease",
+        "Sj&ouml;gren&nbsp;syndrome",
+        "heart&#xA0;attack",
+    ]
+
+
+def test_detector_splits_no_token_for_a_name_that_it_does_not_mark(make_pipeline):
+    nlp = make_pipeline()
+    doc = nlp.make_doc("fever;gout and flu")
+    doc.ents = [Span(doc, 0, 1, "OLD")]
+    assert texts(nlp(doc)) == ["fever;gout", "flu"]
+    assert len(doc) == 3
+    doc = nlp("gout_heart_attack")
+    assert [token.text for token in doc] == ["gout", "_", "heart_attack"]
+
+
+def test_detector_keeps_annotations_of_a_doc_whose_tokens_it_splits(make_pipeline):
+    words = ["He", "has", "fever;gout", "now", ".", "Her", "gout", "hurts;flu"]
+    doc = Doc(
+        make_pipeline().vocab,
+        words=words,
+        tags=["PRP", "VB", "NN", "RB", ".", "PRP", "NN", "VB"],
+        pos=["PRON", "VERB", "NOUN", "ADV", "PUNCT", "PRON", "NOUN", "VERB"],
+        morphs=["Number=Sing"] * 8,
+        lemmas=words,
+        heads=[1, 1, 1, 1, 1, 6, 7, 7],
+        deps=["nsubj", "ROOT", "obj", "advmod", "punct", "det", "nsubj", "ROOT"],
+        ents=["O", "O", "B-OLD", "O", "O", "O", "B-OLD", "O"],
+    )
+    doc.tensor = np.arange(16, dtype="float32").reshape(8, 2)
+    old = [Span(doc, 6, 7, "A", kb_id="C9"), Span(doc, 2, 3, "B")]
+    doc.spans["old"] = SpanGroup(doc, spans=old, attrs={"score": [1, 2]})
+
+    doc = make_pipeline(spans_key="new")(doc)
+    assert [s.text for s in doc.spans["new"]] == ["fever", "gout", "gout", "flu"]
+    split = ["He", "has", "fever", ";", "gout", "now", ".", "Her", "gout", "hurts;"]
+    assert [token.text for token in doc] == [*split, "flu"]
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [
+        ("fever;gout", "OLD"),
+        ("gout", "OLD"),
+    ]
+    group = doc.spans["old"]
+    spans = [(span.text, span.start, span.label_, span.kb_id_) for span in group]
+    assert spans == [("gout", 8, "A", "C9"), ("fever;gout", 2, "B", "")]
+    assert group.attrs == {"score": [1, 2]}
+    assert [t.tag_ for t in doc][2:6] == ["NN", "NN", "NN", "RB"]
+    assert [t.pos_ for t in doc][9:] == ["VERB"] * 2
+    assert [t.lemma_ for t in doc] == [t.text for t in doc]
+    assert {str(t.morph) for t in doc} == {"Number=Sing"}
+    assert doc.tensor[:, 0].tolist() == [0, 2, 0, 0, 0, 6, 8, 10, 12, 0, 0]
+    assert [t.head.i for t in doc] == [1, 1, 1, 2, 2, 1, 1, 8, 9, 9, 9]
+    assert [t.is_sent_start for t in doc] == [n in (0, 7) for n in range(11)]
+    assert [s.text for s in doc.sents] == [
+        "He has fever;gout now .",
+        "Her gout hurts;flu",
+    ]
+
+
+@pytest.mark.parametrize("start", [True, False, None])
+def test_detector_keeps_starts_of_sentences_where_it_splits_a_token(nlp, start):
+    doc = Doc(nlp.vocab, words=["A", "fever;gout", "Then", "flu"])
+    for token in [*doc][1:]:
+        token.is_sent_start = start
+    assert len(nlp(doc)) == 6
+    parts = None if start is None else False
+    starts = [token.is_sent_start for token in doc]
+    assert starts == [True, start, parts, parts, start, start]
+
+
+def test_detector_says_how_many_names_it_cannot_mark(nlp):
+    Doc.set_extension("trf_data", default=None, force=True)
+    try:
+        doc = nlp.make_doc("fever;gout and flu")
+        doc._.trf_data = object()
+        with pytest.warns(UserWarning, match=r"^\[W561\].* 2 start or end"):
+            doc = nlp(doc)
+    finally:
+        Doc.remove_extension("trf_data")
+    assert texts(doc) == ["flu"]
+    assert len(doc) == 3
 
 
 def test_detector_has_settings_for_label_and_length(make_pipeline):
@@ -211,6 +352,12 @@ def test_detector_of_any_text_returns_distinct_spans_without_stop_words(nlp, tex
         assert not all(token.is_stop for token in words)
     places = set(nlp.get_pipe("sapbert_mentions").find_places(nlp.make_doc(text)))
     assert {(ent.start_char, ent.end_char) for ent in doc.ents} <= places
+    # All characters as tokens: the same names, wherever tokens could start or end.
+    apart = Doc(nlp.vocab, words=[*text], spaces=[False] * len(text))
+    alone = {p for p in places if stands_alone(text, *p)}
+    assert "&" in text or alone <= {
+        *nlp.get_pipe("sapbert_mentions").find_places(apart)
+    }
 
 
 # --- where the knowledge base comes from ---

@@ -1,0 +1,115 @@
+"""Tokens that are split where a name starts or ends inside of them: "-fever", "1)X"."""
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from spacy.tokens import Doc, Span, SpanGroup, Token
+
+Place = tuple[int, int]  # start and end in characters
+
+COPIED = ("TAG", "POS", "DEP", "ENT_TYPE", "ENT_KB_ID", "ENT_ID")  # `MORPH` is a text
+
+
+def list_boundaries(doc: Doc) -> tuple[set[int], set[int]]:
+    """Return where the tokens of a Doc start and end, in characters."""
+    starts = [token.idx for token in doc]
+    return {*starts}, {token.idx + len(token) for token in doc}
+
+
+def split_tokens(doc: Doc, places: Sequence[Place], taken: Iterable[Place]) -> None:
+    """Split the tokens of a Doc so that places in its text can be spans.
+
+    Entities and span groups stay where they are. Not split is for a place inside of a
+    longer one, for one that overlaps a taken one, for an address of the web, and if the
+    Doc has vectors of a transformer for each token: a warning has their number (W561).
+    """
+    starts, ends = list_boundaries(doc)
+    inside = [p for p in places if p[0] not in starts or p[1] not in ends]
+    if not inside:
+        return
+    others = [*taken]
+    inside = [
+        (start, end)
+        for start, end in inside
+        if not any(first < end and start < last for first, last in others)
+        and not any(
+            first <= start and end <= last and (first, last) != (start, end)
+            for first, last in places
+        )
+    ]
+    cuts = find_cuts(doc, inside)
+    if not cuts:
+        return
+    if doc.has_extension("trf_data") and doc._.get("trf_data") is not None:
+        warnings.warn(
+            f"[W561] Expected names of whole tokens, but {len(inside)} start or end "
+            "inside of a token and are not marked, since this document has vectors of "
+            "a transformer for each token. Put `sapbert_mentions` before it.",
+            stacklevel=3,
+        )
+        return
+    entities = [*map(describe_span, doc.ents)]
+    groups = {
+        key: (group, [*map(describe_span, group)]) for key, group in doc.spans.items()
+    }
+    added = {
+        doc[number].idx + offset: doc[number].sent_start
+        for number, offsets in cuts.items()
+        for offset in offsets
+    }
+    with doc.retokenize() as retokenizer:
+        for number, offsets in cuts.items():
+            split_token(retokenizer, doc[number], offsets)
+    if not doc.has_annotation("DEP"):  # else the heads tell where sentences start
+        for token in doc:
+            if token.idx in added:
+                token.is_sent_start = False if added[token.idx] else None
+    if doc.tensor.size:
+        doc.tensor = doc.tensor[: len(doc)]  # spaCy adds a row too many for each token
+    doc.set_ents([make_span(doc, values) for values in entities], default="unmodified")
+    for key, (group, spans) in groups.items():
+        made = [make_span(doc, values) for values in spans]
+        doc.spans[key] = SpanGroup(doc, name=group.name, attrs=group.attrs, spans=made)
+
+
+def find_cuts(doc: Doc, places: Iterable[Place]) -> dict[int, list[int]]:
+    """Return the tokens that have a start or an end of places inside, and where."""
+    cuts: dict[int, set[int]] = defaultdict(set)
+    for place in places:
+        span = doc.char_span(*place, alignment_mode="expand")
+        for token in (span[0], span[-1]):
+            inside = {c - token.idx for c in place if 0 < c - token.idx < len(token)}
+            if inside and not is_address(token):
+                cuts[token.i] |= inside
+    return {number: sorted(cuts[number]) for number in sorted(cuts)}
+
+
+def is_address(token: Token) -> bool:
+    text = token.text
+    return token.like_email or "://" in text or text.startswith("www.")
+
+
+def split_token(retokenizer: Any, token: Token, offsets: Sequence[int]) -> None:
+    """Split a token at some places in it; its parts get what it had."""
+    text, ends = token.text, [*offsets, len(token)]
+    parts = [text[start:end] for start, end in zip([0, *offsets], ends, strict=True)]
+    first = (token, 0) if token.head == token else token.head
+    heads = [first, *[(token, 0)] * len(offsets)]
+    attrs = {name: [getattr(token, name.lower())] * len(parts) for name in COPIED}
+    attrs["MORPH"] = [str(token.morph)] * len(parts)
+    if token.lemma:
+        attrs["LEMMA"] = parts
+    retokenizer.split(token, parts, heads=heads, attrs=attrs)
+
+
+def describe_span(span: Span) -> tuple[int, int, int, int, int]:
+    return span.start_char, span.end_char, span.label, span.kb_id, span.id
+
+
+def make_span(doc: Doc, values: tuple[int, int, int, int, int]) -> Span:
+    start, end, label, kb_id, span_id = values
+    span = doc.char_span(start, end, label=label, kb_id=kb_id, span_id=span_id)
+    assert span is not None  # splitting adds boundaries, and removes none
+    return span
