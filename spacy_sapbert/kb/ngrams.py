@@ -131,12 +131,23 @@ def weigh_as_built(added: Postings, base: Postings) -> Postings:
 
 
 class NgramIndex:
-    """The 3-grams of the names that were built, and those of an overlay."""
+    """The 3-grams of the names that were built, and those of an overlay.
 
-    def __init__(self, base: Postings, added: Postings | None = None) -> None:
+    `hidden` masks the rows that were built and are not found.
+    """
+
+    def __init__(
+        self,
+        base: Postings,
+        added: Postings | None = None,
+        *,
+        hidden: np.ndarray | None = None,
+    ) -> None:
         self.layers = [base]
         if added is not None:
             self.layers.append(weigh_as_built(added, base))
+        if hidden is not None and hidden.any():
+            self.layers[0] = replace(base, scales=np.where(hidden, 0, base.scales))
         ends = np.cumsum([0, *(len(layer.scales) for layer in self.layers)]).tolist()
         self.places = [slice(*pair) for pair in pairwise(ends)]  # rows of each layer
         self.total = ends[-1]

@@ -1,6 +1,7 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -115,11 +116,20 @@ class Parts:
     @loaded_once
     def index(self) -> Index:
         """The index of all rows: that was built, and that of the overlay."""
-        overlay = self.manifest.overlay
-        if overlay is None or not overlay.rows:
+        overlay, hidden = self.manifest.overlay, self.hidden_rows
+        if overlay is None or not (overlay.rows or hidden.any()):
             return self.base_index
-        added = self.load_layer(f"{OVERLAY}/", "exact", {}, overlay.rows)
-        return LayeredIndex(self.base_index, added, self.manifest.counts.rows)
+        added = None
+        if overlay.rows:
+            added = self.load_layer(f"{OVERLAY}/", "exact", {}, overlay.rows)
+        return LayeredIndex(self.base_index, added, hidden)
+
+    @cached_property
+    def hidden_rows(self) -> np.ndarray:
+        """Which rows that were built have no name any more. Bool, (rows,)"""
+        hidden = np.zeros(self.manifest.counts.rows, dtype=bool)
+        hidden[self.store.hidden_rows()] = True
+        return hidden
 
     def load_layer(
         self, folder: str, backend: str, settings: dict[str, int], rows: int
@@ -150,7 +160,7 @@ class Parts:
         for folder, rows in folders.items():
             paths = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
             layers.append(load_ngrams(paths, rows=rows, english=english))
-        return NgramIndex(*layers)
+        return NgramIndex(*layers, hidden=self.hidden_rows)
 
     @loaded_once
     def name_index(self) -> NameIndex:

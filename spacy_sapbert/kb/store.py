@@ -114,14 +114,29 @@ class Store:
         sql = f"{ENTRIES} cui = ? AND row IS NOT NULL ORDER BY row, alias"
         return [*map(Entry._make, self.query(sql, [cui]))]
 
+    def hidden_rows(self) -> list[int]:
+        """Return the rows that have no name, since an overlay replaces concepts."""
+        if self.database.overlay is None:
+            return []
+        return self.column(
+            "SELECT DISTINCT row FROM main.aliases AS old WHERE row IS NOT NULL "
+            "AND concept IN (SELECT concept FROM overlay.replaced) "
+            "AND NOT EXISTS (SELECT 1 FROM aliases WHERE aliases.row = old.row)"
+        )
+
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the row of each key (from `name_key`) that has one."""
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
         return dict(self.query_many(sql, keys))
 
     def rows_by_key(self, most: int) -> list[int]:
-        """Return rows in the order of their keys, which is as good as random."""
-        return self.column("SELECT row FROM rows ORDER BY key LIMIT ?", most)
+        """Return rows with a name in the order of their keys: as good as random."""
+        sql = (
+            "SELECT row FROM rows "
+            "WHERE EXISTS (SELECT 1 FROM aliases WHERE aliases.row = rows.row) "
+            "ORDER BY key LIMIT ?"
+        )
+        return self.column(sql, most)
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""

@@ -123,7 +123,10 @@ def test_rows_and_names_that_are_probed(sample_kb, make_kb, tmp_path):
     few = [Concept("C1", [*"abcdefghi", "頭"]), Concept("C2", ["x"])]
     kb = load_kb(make_kb(tmp_path, few))
     assert kb.manifest.recall is None
-    assert probe_kb(remove_concepts(kb, ["C1", "C2"])) == (1.0, 0.0)
+    kb = remove_concepts(kb, ["C1"])  # most of the rows
+    assert [kb.entries([row])[row][0].cui for row in choose_rows(kb, 99)] == ["C2"]
+    assert probe_kb(kb) == (1.0, 1.0)
+    assert probe_kb(remove_concepts(kb, ["C2"])) == (1.0, 1.0)
 
 
 def test_kb_is_a_mapping_of_concepts(sample_kb):

@@ -52,3 +52,46 @@ def test_answer_does_not_depend_on_unrelated_edits(thousand_names_kb, tmp_path):
     for filter in (Filter(document_language="en"), Filter()):
         before, after = (kb.link(MENTIONS, filter=filter) for kb in (built, edited))
         compare(before, after, k=1)
+
+
+def test_answer_after_a_removal_is_that_of_a_filter(thousand_names_kb, tmp_path):
+    """What is removed takes no place of others, near names by cosine and 3-grams."""
+    built = load_kb(thousand_names_kb)
+    near = built.link(MENTIONS, k=3)
+    removed = sorted({c["cui"] for link in near for c in link.candidates})[::2]
+    edited = load_kb(shutil.copytree(thousand_names_kb, tmp_path / "kb"))
+    edited = remove_concepts(edited, removed)
+    left = built.link(MENTIONS, filter=Filter(deny=removed), k=5)
+    for mention, mine, its in zip(
+        MENTIONS, edited.link(MENTIONS, k=5), left, strict=True
+    ):
+        cuis, others = ([c["cui"] for c in link.candidates] for link in (mine, its))
+        assert cuis == others, mention
+        scores = [c["score"] for c in its.candidates]
+        assert [c["score"] for c in mine.candidates] == pytest.approx(scores, abs=2e-4)
+    vectors = built.embed(MENTIONS[:1]).vectors
+    rows, _ = edited.search(vectors, 30)
+    assert {*rows[0].tolist()} == {*edited.entries(rows[0].tolist())}
+
+
+@pytest.mark.parametrize("backend", ["exact", "hnsw", "faiss"])
+def test_answer_after_a_removal_is_that_without_the_concept(
+    make_kb, letters_order, tmp_path, backend
+):
+    """Of a concept with more names than are searched for."""
+    kept = [Concept("G", ["metformin"]), Concept("O", ["oxygen", "Glucophage"])]
+    names = [f"metformin tablet {number} of them" for number in range(100, 300)]
+    many = Concept("Z", names)
+    mentions = ["metformin tablet of them", "metformin tablets 3 of them", "tablet"]
+    folder = make_kb(
+        tmp_path / "all", [*kept, many], backend=backend, learned=letters_order
+    )
+    edited = remove_concepts(load_kb(folder), ["Z"])
+    without = load_kb(
+        make_kb(tmp_path / "kept", kept, backend=backend, learned=letters_order)
+    )
+    for mine, its in zip(edited.link(mentions), without.link(mentions), strict=True):
+        assert mine.cui == its.cui
+        assert [c["cui"] for c in mine.candidates] == [c["cui"] for c in its.candidates]
+        assert len(mine.candidates) == 2
+    assert add_concepts(edited, [many]).link(names[:1])[0].cui == "Z"

@@ -56,16 +56,26 @@ class ExactIndex:
 
 
 class LayeredIndex:
-    """The index that was built, and that of an overlay, whose rows follow."""
+    """The index that was built without hidden rows, and that of an overlay behind it.
 
-    def __init__(self, base: Index, overlay: Index, first: int) -> None:
+    A hidden row has no name any more, since its concepts were removed.
+    """
+
+    def __init__(self, base: Index, overlay: Index | None, hidden: np.ndarray) -> None:
         self.base = base
         self.overlay = overlay
-        self.first = first  # row of the overlay
+        self.left = ~hidden  # mask of the rows of `base`
+        self.hides = bool(hidden.any())
+        self.first = len(hidden)  # row of the overlay
         self.width = base.width
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        rows, scores = self.base.search(queries, k)
+        if self.hides:
+            rows, scores = search_among(self.base, queries, k, self.left)
+        else:
+            rows, scores = self.base.search(queries, k)
+        if self.overlay is None:
+            return rows, scores
         new_rows, new_scores = self.overlay.search(queries, k)
         rows, scores = best_first(
             np.concatenate([rows, new_rows + self.first], axis=1),
@@ -78,7 +88,8 @@ class LayeredIndex:
         new = rows >= self.first
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
         vectors[~new] = self.base.vectors(rows[~new])
-        vectors[new] = self.overlay.vectors(rows[new] - self.first)
+        if self.overlay is not None:
+            vectors[new] = self.overlay.vectors(rows[new] - self.first)
         return vectors
 
 
