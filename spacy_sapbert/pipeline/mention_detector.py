@@ -98,7 +98,7 @@ class SapbertMentions(KbComponent):
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
     exactly so. Stop words, numbers and `stop_names` are not marked. For other ways to
-    write a name see `linking.text`.
+    write a name see `linking.text`. A token with a name inside is split, "-fever".
 
     Args:
         nlp: The pipeline; its linker shares its knowledge base.
@@ -189,18 +189,15 @@ class SapbertMentions(KbComponent):
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""
         key = self.spans_key
-        places = self.find_places(doc)
-        taken: list[Place] = []
-        if not self.overwrite:
-            annotated = doc.ents if key is None else doc.spans.get(key, [])
-            taken = [(span.start_char, span.end_char) for span in annotated]
-        split_tokens(doc, places, taken)
         old = list(doc.ents if key is None else doc.spans.get(key, []))
-        spans = [
-            span
-            for place in places
-            if (span := doc.char_span(*place, label=self.label))
-        ]
+        places = self.find_places(doc)
+        made = [doc.char_span(*place, label=self.label) for place in places]
+        if None in made:
+            taken = [] if self.overwrite else old
+            split_tokens(doc, places, [(s.start_char, s.end_char) for s in taken])
+            old = list(doc.ents if key is None else doc.spans.get(key, []))
+            made = [doc.char_span(*place, label=self.label) for place in places]
+        spans = [span for span in made if span is not None]
         spans = filter_spans(spans if self.overwrite else drop_overlapping(spans, old))
         if key is None:
             doc.ents = sorted([*drop_overlapping(old, spans), *spans])

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
 Place = tuple[int, int]  # start and end in characters
@@ -14,8 +16,9 @@ COPIED = ("TAG", "POS", "DEP", "ENT_TYPE", "ENT_KB_ID", "ENT_ID")  # `MORPH` is 
 
 def list_boundaries(doc: Doc) -> tuple[set[int], set[int]]:
     """Return where the tokens of a Doc start and end, in characters."""
-    starts = [token.idx for token in doc]
-    return {*starts}, {token.idx + len(token) for token in doc}
+    places = doc.to_array([IDX, LENGTH]).astype(np.int64)
+    starts = places[:, 0]
+    return {*starts.tolist()}, {*(starts + places[:, 1]).tolist()}
 
 
 def split_tokens(doc: Doc, places: Sequence[Place], taken: Iterable[Place]) -> None:
@@ -26,14 +29,12 @@ def split_tokens(doc: Doc, places: Sequence[Place], taken: Iterable[Place]) -> N
     Doc has vectors of a transformer for each token: a warning has their number (W561).
     """
     starts, ends = list_boundaries(doc)
-    inside = [p for p in places if p[0] not in starts or p[1] not in ends]
-    if not inside:
-        return
     others = [*taken]
     inside = [
         (start, end)
-        for start, end in inside
-        if not any(first < end and start < last for first, last in others)
+        for start, end in places
+        if (start not in starts or end not in ends)
+        and not any(first < end and start < last for first, last in others)
         and not any(
             first <= start and end <= last and (first, last) != (start, end)
             for first, last in places
