@@ -219,6 +219,98 @@ def test_read_corpus_leaves_out_documents_that_are_invalid(name, ids):
         list(read_corpus(path))
 
 
+TOOK = "Took aspirin. Fever"
+BOTH = [(5, 12, "DRUG", "D1"), (14, 19, "SIGN", "")]
+MARKED = {  # the fields of a line, as tools write them
+    "prodigy": {
+        "spans": [
+            {"start": 5, "end": 12, "label": "DRUG", "kb_id": "D1", "token_start": 1},
+            {"start": 14, "end": 19, "label": "SIGN", "token_end": 4, "kb_id": ""},
+        ],
+        "answer": "accept",
+    },
+    "doccano": {"label": [[5, 12, "DRUG"], [14, 19, "SIGN"]], "Comments": []},
+    "doccano with relations": {
+        "entities": [
+            {"id": 1, "label": "DRUG", "start_offset": 5, "end_offset": 12},
+            {"id": 2, "label": "SIGN", "start_offset": 14, "end_offset": 19},
+        ],
+        "relations": [],
+    },
+    "spaCy's training data": {"entities": [[5, 12, "DRUG", "D1"], [14, 19, "SIGN"]]},
+    "doc.to_json()": {
+        "ents": [
+            {"start": 5, "end": 12, "label": "DRUG"},
+            {"start": 14, "end": 19, "label": "SIGN"},
+        ],
+        "tokens": [{"id": 0, "start": 0, "end": 4}],
+    },
+    "Label Studio": {
+        "label": [
+            {"start": 5, "end": 12, "text": "aspirin", "labels": ["DRUG"]},
+            {"start": 14, "end": 19, "text": "Fever", "labels": ["SIGN"]},
+        ]
+    },
+    "twice the same": {
+        "entities": [{"start": 5, "end": 12, "label": "DRUG"}, [14, 19, "SIGN"]],
+        "spans": [[14, 19, "SIGN"], [5, 12, "DRUG"]],
+    },
+}
+
+
+@pytest.mark.parametrize("tool", MARKED)
+def test_spans_that_a_person_made_are_read_from_json_lines(tmp_path, tool):
+    path = tmp_path / "marked.jsonl"
+    path.write_text(json.dumps({"text": TOOK, **MARKED[tool]}) + "\n", "utf8")
+    [document] = read_documents([InputFile(path, "marked", "jsonl")], longest=100)
+    assert [m[:3] for m in document.mentions] == [span[:3] for span in BOTH]
+    [gold] = read_corpus(path)
+    assert [m[:3] for m in gold.mentions] == [span[:3] for span in BOTH]
+    if tool in ("prodigy", "spaCy's training data"):
+        assert [m.parts for m in gold.mentions] == [[["D1"]], []]
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"spans": [{"from": 5, "to": 12}]}, "`spans`"),
+        ({"spans": {"sc": [{"start": 5, "end": 12}]}}, "`spans`"),
+        ({"spans": "5-12"}, "`spans`"),
+        ({"label": [[5, "DRUG"]]}, "`label`"),
+        ({"labels": [{"begin": 5}]}, "`labels`"),
+        ({"ents": [[5, 120, "DRUG"]]}, "`ents`"),
+        ({"entities": [[5, 12, "A"]], "spans": [[14, 19, "A"]]}, "entities and spans"),
+        ({"annotations": [{"result": [{"value": {}}]}]}, "`annotations`"),
+        ({"denotations": [{"span": {"begin": 5, "end": 12}}]}, "`denotations`"),
+    ],
+)
+def test_spans_that_cannot_be_read_are_an_error_with_their_field(
+    tmp_path, fields, names
+):
+    path = tmp_path / "marked.jsonl"
+    path.write_text(json.dumps({"text": TOOK, **fields}) + "\n", "utf8")
+    for read in (
+        lambda: [*read_documents([InputFile(path, "m", "jsonl")], longest=100)],
+        lambda: [*read_corpus(path)],
+    ):
+        with pytest.raises(SapbertError, match=f"E117.*:1: .*{names}") as caught:
+            read()
+        assert "aspirin" not in str(caught.value)
+
+
+def test_labels_of_a_document_are_no_spans(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    rows: list[dict[str, Any]] = [
+        {"label": "positive"},
+        {"label": ["positive", "short"], "labels": 3, "annotations": ["x"]},
+        {"entities": None},
+        {"spans": [[5, 12, "DRUG"]], "answer": "reject"},
+    ]
+    path.write_text("".join(json.dumps({"text": TOOK, **r}) + "\n" for r in rows))
+    documents = [*read_documents([InputFile(path, "l", "jsonl")], longest=100)]
+    assert [document.mentions for document in documents] == [None] * 4
+
+
 # A document that is skipped stays in the output, with the error if it has a place.
 def test_link_says_which_documents_are_not_marked(sample_kb, tmp_path):
     output = tmp_path / "out.pubtator"

@@ -169,12 +169,13 @@ class DocumentReader:
                 # an empty cell is nothing that somebody wrote
                 if find_field(row, self.columns.text)[1] in (None, ""):
                     self.counts[WITHOUT_TEXT] += 1
-                if file.format == "jsonl" and row.get(ENTITIES) is not None:
-                    from ..jsonl import read_entities
+                if file.format == "jsonl":
+                    from ..jsonl import read_spans
 
-                    found = read_entities(path, number, document.text, row[ENTITIES])
-                    mentions = self.choose_mentions(found)
-                    document = document._replace(mentions=mentions)
+                    found = read_spans(path, number, document.text, row)
+                    if found is not None:
+                        mentions = self.choose_mentions(found)
+                        document = document._replace(mentions=mentions)
             except SapbertError as error:
                 self.on_error(error)
                 if self.keep_failed and error.document is not None:
