@@ -234,7 +234,8 @@ def read_entities(text: str) -> tuple[str, list[int] | None]:
     entities = [*ENTITY.finditer(text)] if "&" in text else []
     if not entities:
         return text, None
-    read, places, done = "", [], 0
+    read, done = "", 0
+    places: list[int] = []
     for entity in entities:
         character = unescape(entity.group())
         if character != entity.group():

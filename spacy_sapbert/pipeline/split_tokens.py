@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
 Place = tuple[int, int]  # start and end in characters
@@ -16,7 +15,7 @@ COPIED = ("TAG", "POS", "DEP", "ENT_TYPE", "ENT_KB_ID", "ENT_ID")  # `MORPH` is 
 
 def list_boundaries(doc: Doc) -> tuple[set[int], set[int]]:
     """Return where the tokens of a Doc start and end, in characters."""
-    places = doc.to_array([IDX, LENGTH]).astype(np.int64)
+    places = doc.to_array(["IDX", "LENGTH"]).astype(np.int64)
     starts = places[:, 0]
     return {*starts.tolist()}, {*(starts + places[:, 1]).tolist()}
 
@@ -80,6 +79,7 @@ def find_cuts(doc: Doc, places: Iterable[Place]) -> dict[int, list[int]]:
     cuts: dict[int, set[int]] = defaultdict(set)
     for place in places:
         span = doc.char_span(*place, alignment_mode="expand")
+        assert span is not None  # a place has characters
         for token in (span[0], span[-1]):
             inside = {c - token.idx for c in place if 0 < c - token.idx < len(token)}
             if inside and not is_address(token):
