@@ -25,6 +25,7 @@ from thinc.api import Config
 from weasel.util import load_project_config
 
 from spacy_sapbert.encoder.minilm import MODULE, PACKAGE
+from spacy_sapbert.vocabularies.registry import read_vocabulary
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "tests" / "vocabularies" / "examples"
@@ -185,12 +186,17 @@ def test_annotated_with_a_transformer_and_all_that_its_page_sets(
 
 def test_all_ends_with_packages(tiny_encoder, project, run):
     shutil.copytree(tiny_encoder, project / "models" / "minilm")
-    (project / "assets" / "sample").rename(project / "mine")
-    run("all", ".", "--vars.vocabulary", "mine", "--vars.base", "models/minilm")
+    # a table, which has neither languages nor trade names
+    names = ["id,name,synonyms"]
+    for concept in read_vocabulary(project / "assets" / "sample"):
+        name, *others = (alias.replace(",", " ") for alias in concept.aliases)
+        names.append(f"{concept.cui},{name},{'|'.join(others)}")
+    (project / "mine.csv").write_text("\n".join(names) + "\n", "utf8")
+    run("all", ".", "--vars.vocabulary", "mine.csv", "--vars.base", "models/minilm")
     assert len([*(project / "packages" / "umls").rglob("*.whl")]) == 2
     nlp = spacy.load(project / "models" / "umls" / "pipeline")
     assert [ent.kb_id_ for ent in nlp("asthma").ents] == ["C0004096"]
-    mentions = project / "mine" / "mentions.tsv"
+    mentions = project / "assets" / "sample" / "mentions.tsv"
     run("evaluate", ".", "--vars.mentions", mentions)
     assert (project / "results" / "umls" / "evaluation.json").is_file()
 

@@ -181,6 +181,12 @@ def main(
         **one_of(list_readers),
         **READING,
     ),
+    where_known: bool = typer.Option(
+        False,
+        "--where-known",
+        help="Leave out options that the format does not have, and say so.",
+        **READING,
+    ),
     xrefs: list[Path] = typer.Option(
         [],
         help="Another vocabulary: its names for the concepts that it is mapped to; may "
@@ -234,6 +240,10 @@ def main(
             "which writes nothing, no report and no conflicts. Pass one of them.",
         )
     check_outputs(output, report, conflicts, force=force)
+
+    def leave_out(option: str, formats: str) -> None:
+        msg.warn(f"The format {formats} has no {option}: it is left out")
+
     with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
         reports = [
             Report(progress=progress, conflict=conflict)
@@ -247,6 +257,7 @@ def main(
             add_unmapped=add_unmapped,
             retired=retired,
             reports=reports,
+            leave_out=leave_out if where_known else None,
             **choose_options(options),
         )
         if output is None:

@@ -305,6 +305,7 @@ def read_vocabularies(
     add_unmapped: bool = False,
     retired: Sequence[Path] = (),
     reports: Sequence[Report] | None = None,
+    leave_out: Callable[[str, str], None] | None = None,
     **options: Any,
 ) -> Iterator[Concept]:
     """Read vocabularies as one, sorted by id.
@@ -320,6 +321,8 @@ def read_vocabularies(
             several, are concepts too.
         retired: Files of retired ids; see `add_retired_ids`.
         reports: One for each of `paths`, `xrefs` and `retired`, filled while reading.
+        leave_out: Called with each option that no format of `paths` takes, as it is
+            written, and these formats; the option is left out. None = an error.
         options: Fields of `ReadOptions`; each reader gets those that it takes.
 
     Returns:
@@ -341,16 +344,18 @@ def read_vocabularies(
     paths, xrefs = found[: len(paths)], found[len(paths) :]
     formats = [guess_format(path) if format is None else format for path in paths]
     known = {option for name in formats for option in find_reader(name).takes}
-    for option in options:
-        if option not in known:
-            names = ", ".join(dict.fromkeys(formats))
-            name = option.replace("_", "-")
+    names = ", ".join(dict.fromkeys(formats))
+    for option in [option for option in options if option not in known]:
+        name = f"--{option.replace('_', '-')}"
+        if leave_out is None:
             raise SapbertError(
                 "E113",
-                f"Expected options of the format {names}, but got `--{name}`. Remove "
+                f"Expected options of the format {names}, but got `{name}`. Remove "
                 "it; `spacy sapbert concepts --help` lists the options of each "
                 "format.",
             )
+        leave_out(name, names)
+        del options[option]
     files = [*given, *retired]
     reports = [Report() for _ in files] if reports is None else reports
     formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)

@@ -67,6 +67,17 @@ def test_concepts_passes_options_to_an_ontology_reader(tmp_path, obo):
     assert concept == expected
 
 
+def test_concepts_leaves_out_options_that_a_format_lacks_if_asked(tmp_path, obo):
+    output = tmp_path / "concepts.jsonl"
+    options = ("--languages", "ENG", "--trade-names", "--type", "T184")
+    result = run_concepts(obo, "-o", output, *options, code=1)
+    assert "[E113]" in result.output
+    result = run_concepts(obo, "-o", output, *options, "--where-known", code=0)
+    for option in ("--languages", "--trade-names"):
+        assert f"The format obo has no {option}: it is left out" in result.output
+    assert [concept.types for concept in read_concepts(output)] == [["T184"]] * 2
+
+
 def test_concepts_adds_names_and_retired_ids(tmp_path, obo):
     output, report = tmp_path / "concepts.jsonl", tmp_path / "report.json"
     own = tmp_path / "own.jsonl"
