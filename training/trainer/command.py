@@ -54,7 +54,7 @@ def train_command(
     config_path: Path | None = typer.Option(
         None, "--config", help="Settings that differ from training/configs/default.cfg."
     ),
-    device: str = typer.Option("auto", help="auto, cpu or cuda."),
+    device: str = typer.Option("auto", help="auto, cpu, cuda, or a GPU, cuda:1."),
     force: bool = typer.Option(
         False, "--force", help="Replace an encoder, or a stopped run of other settings."
     ),
@@ -89,7 +89,7 @@ def train_command(
     if config["training"]["precision"] == "auto":
         # A resumed run keeps its precision.
         saved = read_settings(paths.checkpoint)
-        precision = saved.get("training.precision") or find_precision(device)
+        precision = saved.get("training.precision") or find_precision(ranks.device)
         config["training"]["precision"] = broadcast_value(precision, ranks)
     summary = train(
         paths,

@@ -38,12 +38,20 @@ SINGLE = Ranks()
 
 
 def start_ranks(device: str) -> Ranks:
-    """Connect to the other processes that `torchrun` started, if there are any."""
+    """Connect to the other processes that `torchrun` started, if there are any.
+
+    Of "cuda:1" the number is chosen here, and the device is "cuda" from here on. Under
+    `torchrun`, the number of the process on its machine chooses.
+    """
+    device, _, number = device.partition(":")
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    if device == "cuda":
+        if world_size > 1:
+            number = os.environ["LOCAL_RANK"]
+        if number:
+            torch.cuda.set_device(int(number))
     if world_size == 1:
         return Ranks(device=device)
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "nccl" if device == "cuda" else "gloo"
     distributed.init_process_group(backend, timeout=LONGEST_WAIT)
     return Ranks(distributed.get_rank(), world_size, device)

@@ -71,10 +71,7 @@ CHANGING_SETTINGS = (
     "validation.patience",
     "validation.sample",
 )
-OTHER_SETTINGS = (
-    "training.checkpoint_every",
-    "training.checkpoint_seconds",
-)
+OTHER_SETTINGS = ("training.checkpoint_seconds",)
 
 
 def train(
@@ -216,10 +213,8 @@ def train(
                 [stop.is_set(), time.monotonic() - saved >= section.checkpoint_seconds],
                 ranks,
             )
-            is_due = (
-                stopping or is_late or progress.step % section.checkpoint_every == 0
-            )
-            if "accuracy" in entry or (is_due and not is_finished()):
+            is_best = progress.best_step == progress.step  # whose weights are kept
+            if is_best or ((stopping or is_late) and not is_finished()):
                 if ranks.is_first:
                     os.fsync(log_file.fileno())  # the checkpoint relies on it
                 save()

@@ -115,8 +115,7 @@ class TrainingSection(Section):
     steps: int = Field(ge=0)
     chunks: Literal["auto"] | Annotated[int, Field(ge=1)]
     precision: Literal["auto", "bf16", "fp16", "float32"]
-    checkpoint_every: int = Field(ge=1)
-    checkpoint_seconds: int = Field(ge=1)
+    checkpoint_seconds: int = Field(ge=0)
     relations: OptionalPath
     optimizer: OptimizerSection
     schedule: Annotated[Schedule, BeforeValidator(resolve_function)]

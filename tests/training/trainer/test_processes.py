@@ -73,7 +73,7 @@ def test_train_killed_and_interrupted_equals_an_unbroken_run(
     settings = {
         **small_settings,
         "training.epochs": 40,
-        "training.checkpoint_every": 7,
+        "training.checkpoint_seconds": 0,
         "training.schedule.@schedules": "spacy-sapbert.Linear.v1",
     }
     unbroken, encoder = tmp_path_factory.mktemp("unbroken"), tmp_path / "encoder"
@@ -189,7 +189,7 @@ def test_train_in_two_processes_equals_one_process(
 def test_train_in_two_processes_resumed_equals_an_unbroken_run(
     pairs_file, make_config, run_training, tmp_path, monkeypatch, new_process
 ):
-    config = make_config({"training.checkpoint_every": 2})
+    config = make_config({"training.checkpoint_seconds": 0})
 
     def run(name: str) -> list[int]:
         return fork_ranks(

@@ -106,20 +106,22 @@ def test_train_resumed_equals_an_unbroken_run(train_small, more, tmp_path):
             assert path.read_bytes() == other.read_bytes(), path.name
 
 
-def test_train_writes_checkpoints_by_time_besides_by_steps(train_small, tmp_path):
+def test_train_writes_checkpoints_by_time_alone(train_small, tmp_path):
     class StopAfterCheckpoint(Event):
         def is_set(self) -> bool:
-            return (tmp_path / "encoder-checkpoint" / "state.json").exists()
+            return any(tmp_path.glob("*/encoder-checkpoint/state.json"))
 
-    more = {"training.checkpoint_every": 100_000, "training.checkpoint_seconds": 1}
-    config = {"training.epochs": 3000, **more}  # minutes
+    endless = {"training.epochs": 3000}  # minutes
+    later = {"training.steps": 600, "training.checkpoint_seconds": 1000}
     stop = StopAfterCheckpoint()
-    assert train_small(config, stop=stop) is None
+    assert train_small({**endless, **later}, "later", stop=stop)["steps"] == 600
+    config = {**endless, "training.checkpoint_seconds": 1}
+    assert train_small(config, "soon", stop=stop) is None
 
 
 def test_train_goes_on_with_less_memory_and_fewer_steps(train_small):
     train_small(stop=stopped())
-    free = {"training.checkpoint_every": 2, "training.chunks": 3, "training.steps": 9}
+    free = {"training.checkpoint_seconds": 9, "training.chunks": 3, "training.steps": 9}
     with pytest.warns(UserWarning, match=r"W625.*training.chunks, training.steps"):
         summary = train_small(free)
     assert summary["steps"] == 9
@@ -168,7 +170,7 @@ def test_train_with_nan_names_the_lines(train_small, tmp_path):
 def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     train_small, tmp_path
 ):
-    config = {"training.checkpoint_every": 1}
+    config = {"training.checkpoint_seconds": 0}
     assert train_small(config, stop=stopped()) is None
     saved = (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes()
     path = tmp_path / "encoder-checkpoint" / "state.json"
@@ -177,7 +179,7 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     endless = {"training.optimizer.learning_rate": 1e300}
     state["settings"].update(endless)
     path.write_text(json.dumps(state), "utf8")
-    config = {"training.checkpoint_every": 1, **endless}
+    config = {"training.checkpoint_seconds": 0, **endless}
     with pytest.raises(SapbertError, match=r"E607.* after step 2, .*not finite"):
         train_small(config)
     assert (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes() == saved

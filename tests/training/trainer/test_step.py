@@ -27,7 +27,7 @@ from training.trainer.batches import (
     count_steps,
     plan_batches,
 )
-from training.trainer.distributed import SINGLE, Ranks
+from training.trainer.distributed import SINGLE, Ranks, start_ranks
 from training.trainer.embedding import NameEmbedder, find_layout
 from training.trainer.settings import TrainingSettings, make_settings
 from training.trainer.step import TrainingState, make_state, train_step
@@ -354,3 +354,16 @@ def test_a_step_without_memory_is_repeated_in_smaller_parts(
         step_on_small_gpu(dataset, make(make_config), 1000)
     with pytest.raises(SapbertError, match=r"E004.*--training.chunks 4"):
         step_on_small_gpu(dataset, make(make_config, chunks=2), 4)
+
+
+@pytest.mark.parametrize(
+    ("device", "chosen"), [("cpu", []), ("cuda", []), ("cuda:0", [0]), ("cuda:3", [3])]
+)
+def test_start_ranks_takes_a_numbered_gpu_for_a_gpu(monkeypatch, device, chosen):
+    """The number is chosen once; all that asks for a GPU sees one."""
+    numbers: list[int] = []
+    monkeypatch.setattr(torch.cuda, "set_device", numbers.append)  # no GPU is needed
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    ranks = start_ranks(device)
+    assert (numbers, ranks.is_gpu) == (chosen, device != "cpu")
+    assert ranks.device == device.partition(":")[0]
