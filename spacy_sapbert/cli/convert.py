@@ -46,8 +46,12 @@ def convert(
     linked_only: bool = typer.Option(
         False, "--linked-only", help="Leave out composites and mentions without an id."
     ),
-    lang: str = typer.Option("en", help="docs.spacy: language of the tokenizer."),
-    label: str = typer.Option(LABEL, help="docs.spacy: of mentions without a type."),
+    lang: str | None = typer.Option(
+        None, help="docs.spacy: language of the tokenizer. [en]"
+    ),
+    label: str | None = typer.Option(
+        None, help=f"docs.spacy: of mentions without a type. [{LABEL}]"
+    ),
     on_error: OnError = "fail",
     force: Force = False,
     quiet: Quiet = False,

@@ -125,18 +125,21 @@ def convert_corpus(
     documents: Iterable[GoldDocument],
     output: Path,
     *,
-    lang: str = "en",
-    label: str = LABEL,
+    lang: str | None = None,
+    label: str | None = None,
     linked_only: bool = False,
 ) -> Counter[str]:
     """Write a corpus in the format of the output's ending, and return counts.
 
     Args:
         output: mentions.tsv, mentions.tsv.gz, or docs.spacy.
+        lang: Language of the tokenizer of docs.spacy; None = English.
+        label: Of mentions without a type in docs.spacy; None = `LABEL`.
         linked_only: Leave out mentions without an id, and composites.
 
     Raises:
-        SapbertError: If the ending is another, or the language unknown.
+        SapbertError: If the ending is another, or the language unknown; if a table has
+            no use for `lang` or `label`.
     """
     if not output.name.endswith((*TABLE_SUFFIXES, DOCS_SUFFIX)):
         known = ", ".join((*TABLE_SUFFIXES, DOCS_SUFFIX))
@@ -145,11 +148,19 @@ def convert_corpus(
             f"Expected an output that ends with one of {known}, but got {output}. "
             "Correct `--output`.",
         )
+    is_docs = output.name.endswith(DOCS_SUFFIX)
+    for option, value in (("lang", lang), ("label", label)):
+        if value is not None and not is_docs:
+            raise SapbertError(
+                "E113",
+                f"Expected `--{option}` with an output that ends with {DOCS_SUFFIX}, "
+                f"but got {output}. Remove the option, or correct `--output`.",
+            )
     counts: Counter[str] = Counter()
     counted = count_mentions(documents, counts, linked_only=linked_only)
     with write_atomically(output) as file:
-        if output.name.endswith(DOCS_SUFFIX):
-            write_docs(counted, file, counts, lang=lang, label=label)
+        if is_docs:
+            write_docs(counted, file, counts, lang=lang or "en", label=label or LABEL)
         else:
             write_table(counted, file, counts)
     return counts

@@ -37,6 +37,10 @@ def test_annotated_output_is_read_by_every_command(name, sample_kb, tmp_path):
     invoke("evaluate", sample_kb, path, "--predictions", predictions, code=0)
     invoke("evaluate", sample_kb, path, "--compare", predictions, code=0)
     invoke("convert", path, "--output", tmp_path / "again.tsv", code=0)
+    for option in ("--lang", "--label"):  # of docs.spacy alone
+        words = ("--output", tmp_path / "other.tsv", option, "de")
+        assert "[E113]" in invoke("convert", path, *words, code=1).output
+    assert not (tmp_path / "other.tsv").exists()
     assert find_mentions(tmp_path / "again.tsv") == expected
     words = ["teach", sample_kb, path, "--output", tmp_path / "taught", "--force"]
     invoke(*words, code=0)
