@@ -26,8 +26,9 @@ def change_kb(
 ) -> Manifest:
     """Publish a version with other settings of the index, or another threshold.
 
-    Its recall is measured anew. The threshold, a cosine, takes the place of a
-    calibration and of the threshold of an order; None = no change.
+    Its recall is measured anew. The threshold is a cosine and takes the place of a
+    calibration; None = no change. It is an error if an order decides by a probability,
+    but for 0, with which everything is linked.
     """
     with lock_kb(folder):
         version = read_version(folder)
@@ -37,6 +38,8 @@ def change_kb(
             check_range("threshold", threshold, -1, 1)
             if manifest.has_ranker:
                 raise has_learned_order(path=folder)
+            if manifest.ranker is not None and threshold:
+                raise not_a_probability(path=folder, threshold=threshold)
             changes = {"threshold": threshold, "calibration": None}
         if index:
             record = manifest.index
@@ -109,6 +112,17 @@ def export_kb(folder: Path) -> float:
                 draft.describe(version.manifest, kept)
                 draft.publish()
     return cosine
+
+
+def not_a_probability(*, path: object, threshold: float) -> SapbertError:
+    return SapbertError(
+        "E364",
+        f"Expected a knowledge base whose threshold is a cosine, but {path} decides by "
+        f"a probability, as `kb info` prints it, and `threshold={threshold}` would be "
+        "a cosine in its place. Run `spacy sapbert calibrate` with annotated documents "
+        "to change the probability, set `threshold`, a cosine, in the linker, or pass "
+        "`threshold=0` to link everything.",
+    )
 
 
 def has_learned_order(*, path: object) -> SapbertError:

@@ -1,6 +1,8 @@
 """An order of candidates that is learned from the names of a knowledge base."""
 
 import random
+import re
+import shutil
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,7 @@ from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.probability import TopScores
 from spacy_sapbert.linking.ranker import MOST_WEIGHT, OF_FIRST, Ranker, Weights
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.commands import invoke
 from tests.thousand_names import make_concepts
 
 MENTIONS = Path(__file__).parent / "mentions.jsonl"
@@ -59,6 +62,20 @@ MENTIONS = Path(__file__).parent / "mentions.jsonl"
 @pytest.fixture(scope="module")
 def kb(thousand_names_kb) -> KnowledgeBase:
     return load_kb(thousand_names_kb)
+
+
+def test_kb_set_takes_no_probability_for_a_cosine(kb, tmp_path):
+    """A threshold that `kb info` prints beside an order would link everything."""
+    folder = shutil.copytree(kb.folder, tmp_path / "kb")
+    shown = kb.manifest.ranker.threshold
+    assert 0 < shown < 1
+    words = ("kb", "set", folder, f"threshold={shown}")
+    assert re.search(
+        r"\[E364\].* a cosine, but .* a probability", invoke(*words, code=1).output
+    )
+    assert load_kb(folder).link(["qwertz"])[0].note == "below_threshold"
+    invoke("kb", "set", folder, "threshold=0", code=0)
+    assert load_kb(folder).link(["qwertz"])[0].note is None
 
 
 def test_build_kb_without_an_order_has_no_3_grams(few_concepts, make_kb, tmp_path):

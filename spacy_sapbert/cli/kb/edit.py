@@ -184,9 +184,9 @@ def set_values(
 ) -> None:
     """kb/ -> kb/ with another threshold, or other settings of its index
 
-    Only settings that need no new build can change: the threshold (0 = link
-    everything), and `ef` of the index, the number of names compared in a search. More
-    find more, and take longer.
+    Only settings that need no new build can change: the threshold, a cosine (0 = link
+    everything; no other value if an order decides by a probability), and `ef` of the
+    index, the number of names compared in a search. More find more, and take longer.
 
     Example: spacy sapbert kb set models/kb ef=200
 
