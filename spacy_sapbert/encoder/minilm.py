@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import SapbertError
+from ..io.plugins import require_torch
 from ..io.reading import file_digest
 from ..io.writing import check_folder_output, write_folder_atomically
 from .huggingface import (
@@ -56,8 +57,10 @@ def find_package(folder: Path) -> Path:
 def write_minilm(output: Path, *, force: bool = False) -> None:
     """Write the small encoder, of the installed package or else a downloaded one.
 
-    A folder that has the encoder already is kept.
+    A folder that has the encoder already is kept. An error if this installation cannot
+    train or build with it, before anything is fetched.
     """
+    require_torch()
     weights = output / WEIGHTS
     is_there = (output / SETTINGS_FILE).is_file() and weights.is_file()
     if not is_there or file_digest(weights) != SHA256:

