@@ -15,7 +15,7 @@ from weasel.util import load_project_config
 import spacy_sapbert
 from spacy_sapbert import extending
 from training.__main__ import COMMANDS
-from training.trainer.settings import read_config
+from training.trainer.settings import flatten_config, read_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -129,6 +129,13 @@ def test_docs_import_public_names_only(page):
     for names in re.findall(r"from spacy_sapbert.extending import (.+)", text):
         for name in names.split(","):
             assert name.strip() in extending.__all__
+
+
+def test_pages_name_settings_of_training_that_exist():
+    known = flatten_config(read_config(None, {}))
+    settings = r"--((?:encoder|training|validation)\.[\w.@]*\w)"
+    for page in [page for page in PAGES if "annotated" not in page.parts]:  # of spaCy
+        assert {*re.findall(settings, page.read_text("utf8"))} <= {*known}, page
 
 
 def test_contributing_names_files_that_exist():
