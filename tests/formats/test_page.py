@@ -161,3 +161,40 @@ def test_page_addresses_are_a_setting_and_quoted():
 def test_page_addresses_that_are_invalid_are_an_error(pattern, address):
     with pytest.raises(SapbertError, match="E331"):
         write_one("a", links={pattern: address})
+
+
+def test_page_marks_links_that_are_not_sure_and_says_how():
+    def candidate(cui: str, score: float, probability: float | None) -> Any:
+        names = {"cui": cui, "name": "Aspirin", "alias": "asa"}
+        rest = {"types": [], "codes": {}, "tie": None, "rank": 1}
+        return {**names, "score": score, "probability": probability, **rest}
+
+    def link(probability: float, **fields: Any) -> Any:
+        found = [candidate("C0004057", 0.5, probability), candidate("C2", 0.45, None)]
+        values = {"candidates": found, "probability": probability}
+        text = fields.pop("text", "abc")
+        return entity(0, text, **{**values, **fields})
+
+    certain = {
+        "sure": link(0.8),
+        "by its name": link(0.1, text="aspirin"),
+        "of a file with ids alone": entity(0, "abc", score=None),
+        "none": entity(0, "abc", None),
+    }
+    for name, given in certain.items():
+        page = write_one("aspirin", given)
+        article = next(page.iter("article"))
+        assert not find_kind(article, "unsure"), name
+        assert "not sure" not in "".join(article.itertext()), name
+    for given in (link(0.79), entity(0, "abc"), link(0.3, candidates=[])):
+        page = write_one("abc", given)
+        (marked,) = find_kind(next(page.iter("article")), "unsure")
+        (flag,) = find_kind(marked, "flag")
+        assert flag.text == "not sure"
+        (choice,) = (
+            each for each in page.iter("label") if each.get("class") == "unsure"
+        )
+        assert "Not sure" in "".join(choice.itertext())
+    (legend,) = find_kind(page, "legend")
+    shown = [each.get("class") for each in legend.iter("span")]
+    assert shown == ["entity", "entity unsure", "entity nil"]

@@ -4,13 +4,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ...linking.certainty import judge_link
 from ..entities import AMBIGUOUS, BY_ID, LinkedDoc, LinkedEntity
 from ..gold import NIL
 from .groups import NO_CONCEPT, Group, choose_group
 
 BADGE = 36  # characters of a name beside a mention
 CANDIDATES = 10  # that are shown for a mention
-LOW_SCORE = 0.8  # links with lower scores are marked, and the filter starts here
+UNSURE = "unsure"  # the class of links that a reader should check
 REASONS = {
     "empty": "the mention has nothing that the encoder can read",
     "no_vector": "the encoder returned no valid vector",
@@ -47,23 +48,33 @@ def entity_group(entity: LinkedEntity) -> Group:
     return NO_CONCEPT if entity["cui"] is None else choose_group(entity["types"])
 
 
+def is_unsure(entity: LinkedEntity) -> bool:
+    """Return whether a reader should check a link, as `judge_link` says.
+
+    A link that a file has without candidates, score and probability is not judged.
+    """
+    text, cui, note = entity["text"], entity["cui"], entity["note"]
+    if not entity["candidates"] and entity["score"] is entity["probability"] is None:
+        return False
+    certainty = judge_link(text, cui, entity["candidates"] or [entity], note=note)
+    return certainty in ("unsure", "tied")
+
+
 def entity_flags(entity: LinkedEntity) -> list[str]:
-    """Return what a reader should check: a tie, or another remark."""
+    """Return what a reader should check: a link that is not sure, or a remark."""
     if entity["cui"] is None:
         return []
     flags = [entity["note"]] if entity["note"] else []
     if entity["tie"] == BY_ID:
         flags.append("tie")
+    elif is_unsure(entity):
+        flags.append("not sure")
     return flags
 
 
 def entity_kinds(entity: LinkedEntity) -> list[str]:
     """Return the classes of an entity, which the style sheet and the filter use."""
-    score = entity["score"]
-    kinds = {
-        "tie": entity["tie"] == BY_ID,
-        "low": score is not None and score < LOW_SCORE,
-    }
+    kinds = {"tie": entity["tie"] == BY_ID, UNSURE: is_unsure(entity)}
     shown = [kind for kind, applies in kinds.items() if applies]
     return ["entity", entity_group(entity).key, *shown]
 

@@ -5,7 +5,6 @@
   const form = document.getElementById("filter");
   const overview = document.getElementById("overview");
   const words = document.getElementById("words");
-  const limit = document.getElementById("limit");
   const wide = matchMedia("print, (min-width: 60rem)");
   const lines = overview.querySelectorAll("nav li");
   let documents;
@@ -20,7 +19,6 @@
           .map((part) => entity.querySelector(part)?.textContent)
           .join(" ")
           .toLowerCase(),
-        score: Number(entity.dataset.score ?? NaN),
       })),
     }));
   }
@@ -33,13 +31,11 @@
     const text = words.value.trim().toLowerCase();
     const groups = chosen("group");
     const kinds = chosen("kind");
-    const below = Number(limit.value);
     const has = (entity, kind) => entity.classList.contains(kind);
-    const wanted = ({ entity, text: own, score }) =>
+    const wanted = ({ entity, text: own }) =>
       own.includes(text) &&
       (!groups.length || groups.some((group) => has(entity, group))) &&
-      (!kinds.length ||
-        kinds.some((kind) => (kind === "low" ? score < below : has(entity, kind))));
+      (!kinds.length || kinds.some((kind) => has(entity, kind)));
     const filtered = Boolean(text || groups.length || kinds.length);
     let count = 0;
     let all = 0;

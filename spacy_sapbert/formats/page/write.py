@@ -15,12 +15,13 @@ from ..entities import BY_ID, LinkedDoc, needs_text
 from . import groups, markup
 from .addresses import concept_url, merge_addresses
 from .groups import NO_CONCEPT, OTHER, SHOWN, Group
-from .markup import entity_group, shorten
+from .markup import UNSURE, entity_group, is_unsure, shorten
 
 INDEX_BYTES = 1 << 20  # of the index in memory; more is in a temporary file
 CAPTION = 120  # characters of an id in the index
 KINDS = {
     NO_CONCEPT.key: NO_CONCEPT.name,
+    UNSURE: "Not sure: check it",
     "tie": "Tie that only ids break",
 }
 
@@ -30,13 +31,15 @@ def count_words(count: int, one: str, many: str) -> str:
 
 
 def summarize(counts: Counter[str]) -> str:
-    """Format counts: "25 entities, 2 without a concept, 1 tie"."""
+    """Format counts: "25 entities, 2 NIL, 3 not sure, 1 tie"."""
     total = count_words(counts["entities"], "entity", "entities")
     if not counts["entities"]:
         return "no entities"
     parts = [total]
     if counts[NO_CONCEPT.key]:
         parts.append(f"{counts[NO_CONCEPT.key]:,} NIL")
+    if counts[UNSURE]:
+        parts.append(f"{counts[UNSURE]:,} not sure")
     if counts["tie"]:
         parts.append(count_words(counts["tie"], "tie", "ties"))
     return ", ".join(parts)
@@ -47,6 +50,7 @@ def count_doc(doc: LinkedDoc) -> Counter[str]:
     counts = Counter(entity_group(entity).key for entity in doc.entities)
     counts["entities"] = len(doc.entities)
     counts["tie"] = sum(entity["tie"] == BY_ID for entity in doc.entities)
+    counts[UNSURE] = sum(map(is_unsure, doc.entities))
     return counts
 
 
