@@ -163,6 +163,10 @@ HNSW_DAMAGES: dict[str, Callable[[HnswGraph], tuple[Any, Any, Any]]] = {
         graph.upper[graph.first] + 4,
     ),
     "upper count": lambda graph: (graph.upper, graph.first + 1, 1 + Hnsw.M),
+    "upper count of links that exist": lambda graph: (
+        *(graph.upper, np.s_[graph.first + 1 : graph.first + 2 + Hnsw.M]),
+        [1 + Hnsw.M, *[graph.upper[graph.first + 2]] * Hnsw.M],
+    ),
     "upper link": lambda graph: (graph.upper, graph.first + 2, len(graph.rows)),
     "upper link to a lower node": lambda graph: (
         *(graph.upper, graph.first + 2),

@@ -24,11 +24,16 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotationCounts, resolve_documents
-from spacy_sapbert.kb.teaching.examples import first_answer, make_examples
-from spacy_sapbert.kb.teaching.teach import teach_documents
+from spacy_sapbert.kb.teaching.examples import (
+    FOLDS,
+    TaughtExample,
+    first_answer,
+    make_examples,
+)
+from spacy_sapbert.kb.teaching.teach import evaluate, teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.features import EXCLUDED, REAL, FoundName, pool_concepts
-from spacy_sapbert.linking.ranker import Ranker, Weights
+from spacy_sapbert.linking.ranker import OF_TREES, Ranker, Weights
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention, make_calibration
@@ -381,6 +386,39 @@ def test_first_answer_by_hand():
         assert first == expected
     nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
     assert first_answer(lowest, nothing, features, {}, named=False) is None
+
+
+def test_an_order_that_brings_no_more_right_answers_is_not_adopted():
+    def make_example(number: int, *, named: bool) -> TaughtExample:
+        """The right candidate is the first or second one, by its letters."""
+        first = number % 2
+        return TaughtExample(
+            0 if first else 1,
+            {**rest, "characters": np.array([0.9, 0.1] if first else [0.1, 0.9])},
+            text="x",
+            fold=number % FOLDS,
+            cuis=["A", "B"],
+            first="A",
+            plain=False,
+            named=named,
+            seen=False,
+            nil=False,
+        )
+
+    order = Weights(
+        mean={"characters": 0.5},
+        scale={"characters": 0.25},
+        weight={"characters": 9.0},
+        temperature=1.0,
+    )
+    prior = Ranker(known=order, unknown=order)
+    rest = dict.fromkeys((*OF_TREES, EXCLUDED, REAL, "cosine"), np.zeros(2))
+    for wrong in (0, 1):
+        examples = [make_example(n, named=n >= wrong) for n in range(60)]
+        ranker, report = evaluate(examples, prior, AnnotationCounts(), [])
+        assert report.names.all == round(1 - wrong / 60, 4)
+        assert (ranker is not None, report.after is not None) == (bool(wrong),) * 2
+        assert report.after is None or report.after.all == 1
 
 
 def test_nearly_all_ids_must_be_known():

@@ -11,7 +11,14 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named
 from spacy_sapbert.kb.store import NameOfKey
-from spacy_sapbert.kb.verification.chances import Chances, is_short, is_spelled
+from spacy_sapbert.kb.verification.chances import (
+    TABLE,
+    Chances,
+    compute_chances,
+    is_short,
+    is_spelled,
+    weigh,
+)
 from spacy_sapbert.kb.verification.ids import (
     FoundId,
     find_id,
@@ -99,6 +106,19 @@ def test_chances_of_names_and_of_annotated_mentions_by_hand():
         ("y", "C1", (0.5, 0.2)),
     ):
         assert add_counts(Chances(0.5, 0.2), counts, Claim(text, cui)) == expected
+
+
+def test_a_concept_is_never_certain_if_a_text_is_not_a_name_of_it():
+    values = dict.fromkeys(TABLE["right"]["weights"], 0.0)
+    values |= dict.fromkeys(TABLE["right_named"]["weights"], 0.0)
+    values |= dict.fromkeys(TABLE["related"]["weights"], 0.0)
+    for model, named in (("right", False), ("right_named", True)):
+        weights = TABLE[model]["weights"]
+        sure = values | {name: 99 * weight for name, weight in weights.items()}
+        assert weigh(sure, model) > 0.99
+        assert compute_chances(sure, named=named).right == 0.98
+        unsure = values | {name: -99 * weight for name, weight in weights.items()}
+        assert compute_chances(unsure, named=named).right < 0.01
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,9 @@ def test_abbreviations_have_long_forms_of_limited_length():
     far = "big " + "x " * 3 + "animals (BA)"
     assert list_pairs(near) == [("BA", "big x x animals")]
     assert list_pairs(far) == []
+    for middle, found in ((5, True), (6, False)):  # |A| + 5 = 11 words, or 12
+        long = f"axe {'x ' * middle}bit cat dog elm fox"
+        assert list_pairs(f"{long} (ABCDEF)") == [("ABCDEF", long)] * found
     assert list_pairs(f"Big {'x' * REACH} animals (BA)") == []
     long = "deleted in colon cancer"
     inside = f"({long}, ".ljust(REACH, "x")

@@ -1,4 +1,5 @@
 import gc
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -260,6 +261,21 @@ def test_detector_leaves_out_common_words_of_the_language(make_pipeline):
     assert texts(own(text)) == ["negative", "Complaint", "history of gout"]
     own.get_pipe("sapbert_mentions").stop_names.remove("history")
     assert texts(own(text))[0] == "History"
+
+
+def test_a_saved_detector_does_not_depend_on_the_order_of_sets(new_process):
+    save = (
+        "import spacy; from spacy_sapbert.pipeline.mention_detector import *; "
+        "print(SapbertMentions(spacy.blank('en')).to_bytes().hex())"
+    )
+    saved = [
+        new_process.python(
+            save, env={**os.environ, "PYTHONHASHSEED": seed}, check=True
+        ).stdout
+        for seed in "12"
+    ]
+    assert saved[0] == saved[1]
+    assert b"negative".hex() in saved[0]
 
 
 def test_detector_finds_names_inside_words_without_blanks(make_pipeline):

@@ -39,6 +39,12 @@ def brat_archive() -> bytes:
     [
         ("b.zip", brat_archive(), "deep/b.txt", [Span(4, 9, "Disease", "C0000004")]),
         ("l.csv", "id,text\nx,F\xe9brile\n".encode("latin-1"), "x", None),
+        (
+            "first.pubtator",
+            b"1|t|Fever.\n1|a|\n1\t0\t5\tFever\tDisease\tC0000004\n\n",
+            "1",
+            [Span(0, 5, "Disease", "C0000004")],
+        ),
     ],
 )
 def test_files_are_read_with_what_they_propose(store, kb, file, data, name, spans):

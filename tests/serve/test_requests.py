@@ -286,6 +286,7 @@ def test_warnings_and_exceptions_are_logged_without_their_text(log):
     expected = ("warning", "UserWarning")
     assert shown == [(*expected, None), (*expected, "W554")]
     assert failed["exception"] == "KeyError"
+    assert failed["message"] == "Exception in %s"
     assert "test_requests.py" in failed["place"]
     assert "Patientname" not in log.getvalue()
     assert describe_exception(ValueError(SECRET)) == {

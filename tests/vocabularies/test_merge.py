@@ -47,9 +47,10 @@ def test_compare_vocabularies_yields_every_difference_by_id(tmp_path):
     assert describe_difference(three) == line
 
 
-def test_compare_vocabularies_ids_must_ascend(tmp_path):
+@pytest.mark.parametrize("concepts", [OLD[::-1], [*OLD, OLD[-1]]])
+def test_compare_vocabularies_ids_must_ascend(concepts, tmp_path):
     path = tmp_path / "old.jsonl"
-    write_concepts(path, reversed(OLD))
+    write_concepts(path, concepts)
     with pytest.raises(SapbertError, match="E104.*old.jsonl.*sorted"):
         [*compare_vocabularies(path, path)]
 
