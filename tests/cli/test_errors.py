@@ -79,7 +79,7 @@ def test_an_error_is_one_line_without_a_text(
     assert result.stdout == ""
     shown = " ".join(result.stderr.split())
     assert re.search(said, shown), shown
-    assert is_usage or re.fullmatch(r"✘ \[E\d{3}\] .+\n", result.stderr, re.DOTALL)
+    assert is_usage or re.fullmatch(r"✘ \[E\d{3}\] .+\n", result.stderr)
     assert SENTINEL not in shown
     assert {path.name for path in tmp_path.iterdir()} == {
         name.partition("/")[0] for name in FILES
