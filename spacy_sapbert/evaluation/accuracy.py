@@ -166,10 +166,12 @@ def compute_accuracy(scores: np.ndarray, ks: Sequence[int]) -> GroupAccuracy:
 
 
 def wilson_interval(share: float, number: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share of a number of mentions.
+    """Return the 95 % interval of a share of some mentions; 0 to 1 for none.
 
     Source: Wilson (1927).
     """
+    if number == 0:
+        return 0.0, 1.0
     z = 1.959964
     middle = share + z**2 / (2 * number)
     width = z * sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)

@@ -109,6 +109,7 @@ def test_is_complete_if_lower_answers_change_nothing(answers, more, parts, k):
 
 def test_wilson_interval_equals_values_computed_by_hand():
     assert wilson_interval(0.7, 5) == pytest.approx((0.2988, 0.9274), abs=1e-4)
+    assert wilson_interval(0.0, 0) == (0, 1)
     assert wilson_interval(1.0, 5) == pytest.approx((0.5655, 1.0), abs=1e-4)
 
 
