@@ -114,7 +114,9 @@ def test_a_saved_detector_loads_where_only_the_package_is_installed(
     nlp.to_disk(tmp_path)
     names_kb.rename(names_kb.with_name("moved"))
     monkeypatch.setitem(sys.modules, "training", None)
-    loaded = spacy.load(tmp_path)
-    names_kb.with_name("moved").rename(names_kb)
+    try:
+        loaded = spacy.load(tmp_path)
+    finally:  # other tests use it too
+        names_kb.with_name("moved").rename(names_kb)
     text = "A heart attack, then Aspirin."
     assert np.array_equal(loaded(text).tensor, nlp(text).tensor)

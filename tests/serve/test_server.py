@@ -82,7 +82,10 @@ def test_work_ends_when_the_client_has_gone(served):
     head = f"POST /link HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
     head += "\r\nContent-Type: application/json"
     with served.connect(f"{head}\r\n\r\n".encode() + body):
-        time.sleep(0.5)  # the pipeline works on it
+        for _ in range(500):  # until the pipeline works on it
+            if b"sapbert_requests_in_flight 2.0" in served.get("/metrics").body:
+                break
+            time.sleep(0.01)
     events: list[Any] = []
     while not events:
         time.sleep(0.01)
@@ -146,7 +149,7 @@ def test_the_end_loses_no_accepted_request(listen, sample_kb):
 def test_a_lock_on_the_reviews_keeps_nobody_else_waiting(listen, sample_kb, tmp_path):
     """All requests waited for five seconds, and reading was an error of the service."""
     store = ReviewStore(tmp_path / "reviews.db")
-    store.query("PRAGMA busy_timeout = 600")
+    store.query("PRAGMA busy_timeout = 2000")
     client = listen(sample_kb, store)
     (id,) = send_files(client, ("a.txt", "Fever."))["documents"]
     paths = [f"/reviews/documents/{id}?reviewer=Ada", "/reviews/queue?reviewer=Ada"]
