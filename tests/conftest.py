@@ -39,6 +39,18 @@ ROOT = Path(__file__).parents[1]
 TINY_WORDS = ["heart", "attack", "fever", "pain", "diabetes", "acute", "the", "of"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help = "disturb the vectors of encoders a little, by a number; tests/disturbance.py"
+    parser.addoption("--disturb", type=int, metavar="NUMBER", help=help)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if (number := config.getoption("disturb")) is not None:
+        from tests.disturbance import disturb_vectors
+
+        disturb_vectors(number)
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real vocabularies and corpora, for the tests that use it."""
