@@ -29,7 +29,7 @@ def write_docs(
     text = TextIOWrapper(file, "utf8", newline="", write_through=True)
     try:
         writer = csv.writer(text)  # ends lines with CR LF
-        writer.writerow(columns)
+        writer.writerow(map(to_cell, columns))
         for row in mention_rows(docs, columns):
             writer.writerow(map(to_cell, row))
     finally:

@@ -97,10 +97,14 @@ def read_line(path: Path, number: int, row: Mapping[str, Any]) -> LinkedDoc:
 
 def read_mention(row: Mapping[str, Any], *, packed: bool) -> LinkedDoc:
     """Return a row of a table as a document; `packed` columns are JSON."""
-    plain = {
-        name: undefuse(value) if packed and isinstance(value, str) else value
-        for name, value in row.items()
-    }
+    plain = (
+        row
+        if not packed
+        else {
+            undefuse(name): undefuse(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
+    )
     fields = {n: v for n, v in plain.items() if n not in (*COLUMNS, *RUN_COLUMNS)}
     if error := plain.get("error"):
         return LinkedDoc(plain.get("id"), "", [], fields, error=error)

@@ -8,6 +8,12 @@ FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?%?")
 
 
+class AsRead(str):
+    """A cell of a table of the user, which is written again as it was read."""
+
+    __slots__ = ()
+
+
 def defuse(cell: str) -> str:
     """Return a text with a single quote before it if it could be a formula.
 

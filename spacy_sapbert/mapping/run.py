@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import SapbertError
-from ..io.excel import Cell, text_of
+from ..io.excel import Cell
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
@@ -19,7 +19,14 @@ from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
 from .lookup import STATUSES, Found, Query, map_queries
-from .tables import SSSOM_ENDINGS, find_columns, read_rows, write_table
+from .tables import (
+    SSSOM_ENDINGS,
+    find_columns,
+    read_cell,
+    read_header,
+    read_rows,
+    write_table,
+)
 from .terms import split_terms
 
 if TYPE_CHECKING:
@@ -97,21 +104,21 @@ def read_terms(
 ) -> tuple[list[str], Iterator[Term]]:
     """Return the columns and terms of a table, without those of an earlier mapping."""
     rows = read_rows(path, encoding=encoding)
-    header = [*map(text_of, next(rows, []))]
+    header = read_header(rows)
     names = (columns.term, columns.types, columns.languages)
     term, types, languages = find_columns(path, header, names)
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
     assert term is not None
 
     def values(row: Sequence[Cell], column: int | None) -> tuple[str, ...]:
-        parts = text_of(row[column]).split(",") if column is not None else ()
+        parts = read_cell(row[column]).split(",") if column is not None else ()
         return tuple(filter(None, map(str.strip, parts)))
 
     def read() -> Iterator[Term]:
         for number, row in enumerate(rows, 2):
             cells = [row[column] for column in kept]
             allowed = values(row, types), values(row, languages)
-            parts = list(split_terms(text_of(row[term]), columns.separator)) or [""]
+            parts = list(split_terms(read_cell(row[term]), columns.separator)) or [""]
             for part in parts:
                 yield Term(Query(part, *allowed), number, cells)
 

@@ -1,7 +1,12 @@
-"""Tables of terms: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written."""
+"""Tables of terms: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written.
+
+A text that was read is written again as it is. Another one is written to CSV or TSV so
+that no spreadsheet computes it.
+"""
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from io import TextIOWrapper
@@ -12,7 +17,7 @@ from typing import IO, Any
 from ..errors import SapbertError, missing_file, unexpected_line
 from ..io.excel import ENDINGS as SPREADSHEETS
 from ..io.excel import Cell, read_cells, text_of
-from ..io.formulas import defuse, undefuse
+from ..io.formulas import AsRead, defuse, undefuse
 from ..io.plugins import require
 from ..io.reading import read_lines, wrong_content
 from ..io.tables import describe_header
@@ -39,6 +44,7 @@ ENDINGS = {**WRITTEN, **dict.fromkeys(SPREADSHEETS, EXCEL)}
 ROWS_AT_ONCE = 1_000
 MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
 MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
+BREAKS = re.compile("[\t\r\n]")  # what a cell of TSV cannot have
 ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
 
 
@@ -63,14 +69,29 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
     if not path.is_file():
         raise missing_file(path=path)
     if kind == PARQUET:
-        yield from read_parquet(path)
-        return
-    if kind == JSONL:
-        yield from read_json_lines(path)
-        return
-    is_excel = kind == EXCEL
+        rows = read_parquet(path)
+    elif kind == JSONL:
+        rows = read_json_lines(path)
+    else:
+        rows = read_lines_or_sheet(path, kind, encoding)
+    for row in rows:
+        yield [AsRead(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def read_header(rows: Iterator[list[Cell]]) -> list[str]:
+    """Take the names of the columns from the rows of a table."""
+    return [AsRead(text_of(cell)) for cell in next(rows, [])]
+
+
+def read_cell(cell: Cell) -> str:
+    """Return what the cell of a table says."""
+    return undefuse(text_of(cell))
+
+
+def read_lines_or_sheet(path: Path, kind: str, encoding: str) -> Iterator[list[Cell]]:
+    """Yield the rows of CSV, TSV, SSSOM or of a sheet."""
     rows: Iterable[tuple[int, list[Any]]]
-    if is_excel:
+    if kind == EXCEL:
         rows = read_cells(path)
     elif path.name.lower().endswith(SSSOM_ENDINGS):
         every = read_delimited(path, "\t", Report(), quoted=True, encoding=encoding)
@@ -88,8 +109,6 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
             expected = f"at most {width} fields, with closed quotes"
             values = {"path": path, "line": number, "expected": expected}
             raise unexpected_line(**values)
-        if not is_excel:
-            cells = [*map(undefuse, cells)]  # `write_table` adds it again
         yield [*cells[:width], *[""] * (width - len(cells))]
 
 
@@ -181,14 +200,22 @@ def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> No
     writer = csv.writer(text)
     try:
         for row in rows:
-            cells = [defuse(plain_text(cell)) for cell in row]
+            cells = [format_cell(cell, kind) for cell in row]
             if kind == CSV:
                 writer.writerow(cells)
             else:
-                words = (quote_cell(" ".join(cell.split())) for cell in cells)
-                text.write("\t".join(words) + "\n")
+                text.write("\t".join(map(quote_cell, cells)) + "\n")
     finally:
         text.detach()
+
+
+def format_cell(cell: Cell, kind: str) -> str:
+    """Return the text that is written for a cell."""
+    text = plain_text(cell)
+    fits = kind == CSV or not BREAKS.search(text)
+    if fits and isinstance(cell, AsRead):
+        return text
+    return defuse(text if kind == CSV else " ".join(text.split()))
 
 
 def quote_cell(cell: str) -> str:

@@ -27,7 +27,7 @@ from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
 from ..formats.registry import file_ending, list_formats, load_writer, open_target
-from ..io.excel import Cell, text_of
+from ..io.excel import Cell
 from ..io.progress import show_progress
 from ..io.writing import write_atomically
 from ..kb.edits.diff import compare_kbs
@@ -36,7 +36,15 @@ from ..kb.verification.update import KEPT, Link, Update, Updater
 from ..kb.verification.verify import expand
 from ..vocabularies.readers.sssom import NOTHING
 from .sssom import PERSON, check_sssom, make_curie, write_again
-from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows, write_table
+from .tables import (
+    SSSOM_ENDINGS,
+    find_columns,
+    find_kind,
+    read_cell,
+    read_header,
+    read_rows,
+    write_table,
+)
 from .verify import PairColumns, read_curie
 
 STATUS = "update"  # the column, or the member of an entity, with the status
@@ -268,7 +276,7 @@ class FileUpdate:
     ) -> None:
         """Write a table with updated ids, and a column for the status."""
         rows = read_rows(path, encoding=encoding)
-        header = [*map(text_of, next(rows, []))]
+        header = read_header(rows)
         if columns is None and header == [*omop.COLUMNS]:
             self.update_omop(path, output, progress)
             return
@@ -333,33 +341,34 @@ class FileUpdate:
 
         def find_id(row: Sequence[Cell]) -> int:
             """Return the place of the id that holds: what a person chose is first."""
-            chosen = by_hand is not None and text_of(row[by_hand]).strip()
+            chosen = by_hand is not None and read_cell(row[by_hand]).strip()
             return by_hand if chosen and by_hand is not None else id
 
         def read(row: Sequence[Cell]) -> list[Link]:
-            cui = text_of(row[find_id(row)]).strip()
+            cui = read_cell(row[find_id(row)]).strip()
             if is_sssom:
                 cui = read_curie(cui, like)
             person = (
                 self.by_people
                 or find_id(row) != id
-                or (made_by is not None and text_of(row[made_by]) == PERSON)
+                or (made_by is not None and read_cell(row[made_by]) == PERSON)
             )
             none = cui in ("", NIL, NOTHING)
-            return [Link(text_of(row[text]), None if none else cui, person)]
+            return [Link(read_cell(row[text]), None if none else cui, person)]
 
         for number, (row, ((link, update),)) in enumerate(
             self.update_all(rows, read), 2
         ):
-            name = None if label is None else text_of(row[label])
+            name = None if label is None else read_cell(row[label])
             self.add(str(number), link, name, update)
             cells = [*row] if status is not None else [*row, ""]
             if update.status != KEPT:
                 cells[-1 if status is None else status] = update.status
+            if update.cui != link.cui:
                 cui = update.cui or ""
                 if is_sssom:
                     cui = make_curie(cui) if cui else NOTHING
                 cells[find_id(row)] = cui
-                if label is not None and update.name is not None:
-                    cells[label] = update.name
+            if update.status != KEPT and label is not None and update.name is not None:
+                cells[label] = update.name
             yield cells

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from ..errors import SapbertError
 from ..formats.mention_tables import OWN
-from ..io.excel import Cell, text_of
+from ..io.excel import Cell
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
@@ -26,7 +26,14 @@ from ..io.writing import write_atomically
 from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
 from ..vocabularies.ids import rewrite_id
 from .sssom import check_sssom, write_again
-from .tables import SSSOM_ENDINGS, find_columns, find_kind, read_rows
+from .tables import (
+    SSSOM_ENDINGS,
+    find_columns,
+    find_kind,
+    read_cell,
+    read_header,
+    read_rows,
+)
 from .terms import is_term
 
 if TYPE_CHECKING:
@@ -120,14 +127,14 @@ def verify_rows(
 ) -> tuple[list[str], Iterator[Judged]]:
     """Return the columns, and each row with its verdict; None = it has no id."""
     rows = read_rows(path, encoding=encoding)
-    header = [*map(text_of, next(rows, []))]
+    header = read_header(rows)
     places = find_columns(path, header, columns)
     is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
     like = next(iter(kb), "")
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
 
     def read(row: Sequence[Cell]) -> Pair:
-        cells = ("" if p is None else text_of(row[p]).strip() for p in places)
+        cells = ("" if p is None else read_cell(row[p]).strip() for p in places)
         text, id, label, context = cells
         id = read_curie(id, like) if is_sssom else id
         return text if is_term(text) else "", id, label, context
@@ -225,7 +232,7 @@ def write_page(
     for number, (row, verdict) in enumerate(rows, 2):
         if verdict is None or verdict.verdict == RIGHT or len(shown) == MOST_SHOWN:
             continue
-        cells = ["" if p is None else text_of(row[p]) for p in places]
+        cells = ["" if p is None else read_cell(row[p]) for p in places]
         better = f"{verdict.better} {verdict.better_name}" if verdict.better else ""
         chance = "" if verdict.probability is None else f"{verdict.probability:.2f}"
         meant = better or " ".join(verdict.meant)

@@ -15,11 +15,12 @@ from ..errors import SapbertError
 from ..formats.gold import NIL
 from ..formats.mention_tables import CHOSEN
 from ..io.excel import Cell, text_of
+from ..io.formulas import AsRead
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
-from ..mapping.tables import ENDINGS, read_rows, write_table
+from ..mapping.tables import ENDINGS, read_cell, read_rows, write_table
 from .encodings import BINARY, to_utf8
 from .problems import (
     INVALID,
@@ -151,7 +152,7 @@ def to_json(cell: Cell) -> JsonCell:
 def from_json(cell: JsonCell) -> Cell:
     """Return a cell that a browser sends back."""
     if not isinstance(cell, dict):
-        return cell
+        return AsRead(cell) if isinstance(cell, str) else cell
     text = cell["date"]
     try:
         return (datetime if "T" in text else date).fromisoformat(text)
@@ -182,7 +183,7 @@ def write_mapped(
                 sssom.write_sssom(file, mappings, table.kb)
         else:
             k = max([1, *(len(o.found.candidates) for o in table.mapped.values())])
-            header = [*table.header, *list_columns(k), FINAL, PREDICATE]
+            header = [*map(AsRead, table.header), *list_columns(k), FINAL, PREDICATE]
             write_table(path, header, list_rows(table, k))
         return path.read_bytes()
 
@@ -210,7 +211,7 @@ def list_mappings(
         subject = ""
         if table.subject:
             cell = from_json(row[table.header.index(table.subject)])
-            if id := text_of(cell).strip():
+            if id := read_cell(cell).strip():
                 subject = sssom.make_curie(id, prefix)
         found = apply_choice(kb, one.found, one.chosen)
         predicate = one.predicate

@@ -1,18 +1,25 @@
+import csv
 import re
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
+import srsly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.io.excel import text_of
+from spacy_sapbert.io.formulas import AsRead
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.tables import read_rows, write_table
+from spacy_sapbert.mapping.sssom import write_again
+from spacy_sapbert.mapping.tables import read_cell, read_rows, write_table
+from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -84,7 +91,44 @@ def test_tables_round_trip(ending, tmp_path_factory, cells):
     rows = [[f"x{one.strip()}", f"{other.strip()}y"] for one, other in cells]
     write_table(path, ["a", "b"], rows)
     expected = [[" ".join(c.split()) for c in row] for row in [["a", "b"], *rows]]
-    assert [[" ".join(c.split()) for c in r] for r in read_rows(path)] == expected
+    read = read_cell if ending == "tsv" else text_of
+    found = [[*map(read, row)] for row in read_rows(path)]
+    assert [[" ".join(c.split()) for c in row] for row in found] == expected
+
+
+OWN = ["=1+1", "+49 1", "+ve blood culture", "-", "'=x", ' =HYPERLINK("x")', "'s"]
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+@pytest.mark.parametrize("written", DELIMITERS)
+@pytest.mark.parametrize("read", [*DELIMITERS, "jsonl"])
+def test_cells_of_the_user_are_written_as_they_were_read(kb, tmp_path, read, written):
+    path, output = tmp_path / f"in.{read}", tmp_path / f"out.{written}"
+    lines = [["=term", "id"], *[[cell, "C0000001"] for cell in OWN]]
+    if read == "jsonl":
+        rows = (dict(zip(lines[0], line, strict=True)) for line in lines[1:])
+        srsly.write_jsonl(path, rows)
+    else:
+        with path.open("w", encoding="utf8", newline="") as file:
+            csv.writer(file, delimiter=DELIMITERS[read]).writerows(lines)
+    for write in (
+        partial(map_table, columns=TermColumns("=term"), options=LinkOptions(k=1)),
+        partial(verify_table, columns=PairColumns("=term", "id")),
+    ):
+        write(kb, path, output)
+        with output.open(encoding="utf8", newline="") as file:
+            found = [*csv.reader(file, delimiter=DELIMITERS[written])]
+        assert [row[:2] for row in found] == lines
+        others = [cell for row in found for cell in row[2:] if cell]
+        assert not any(cell[0] in "=+-@" for cell in others)
+
+
+def test_texts_of_ours_are_no_formulas_without_their_blanks(tmp_path):
+    for name in ("a.tsv", "a.sssom.tsv"):
+        path = tmp_path / name
+        path.touch()
+        write_again(path, path, ["a", "b"], [[" =1+1", AsRead("a\t b")]])
+        assert path.read_text("utf8") == "a\tb\n'=1+1\ta b\n"
 
 
 def test_write_table_refuses_cells_that_excel_would_cut(tmp_path):

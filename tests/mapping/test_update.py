@@ -1,5 +1,6 @@
 """Links of an old release in a new one: ids that stay, move, are gone or changed."""
 
+import csv
 import json
 from itertools import chain
 from pathlib import Path
@@ -19,6 +20,7 @@ from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
 from spacy_sapbert.mapping.update import update_file
+from spacy_sapbert.mapping.verify import PairColumns
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
@@ -315,6 +317,29 @@ def test_decisions_in_a_mapped_table_stay(releases, tmp_path):
     assert (machine["match_id"], machine["update"]) == ("C7", "relinked")
     assert (person["match_chosen"], person["update"]) == ("C5", "review")
     assert (heart["match_id"], heart["match_name"]) == ("C11", "Heart attack")
+
+
+def test_cells_that_do_not_change_are_written_as_they_were_read(releases, tmp_path):
+    path, moved = tmp_path / "codes.csv", tmp_path / "moved.tsv"
+    path.write_text("term,code,note\nWheezing,-,=1+1\nMI,C1,' =2\n", "utf8")
+    columns = PairColumns("term", "code")
+    update_file(releases.old, releases.new, path, moved, columns)
+    assert moved.read_text("utf8").splitlines() == [
+        "term\tcode\tnote\tupdate",
+        "Wheezing\t-\t=1+1\treview",
+        "MI\tC11\t' =2\tmoved",
+    ]
+
+
+def test_a_kept_field_that_is_named_like_a_formula(releases, tmp_path):
+    notes, linked, moved = (tmp_path / f"{name}.csv" for name in ("a", "b", "c"))
+    notes.write_text("id,text,=x\n1,Heart attack,=y\n", "utf8")
+    kb = str(releases.folders[0])
+    link_files(LinkJob((notes,), linked, kb=kb, format="csv", keep=("=x",)))
+    update_file(releases.old, releases.new, linked, moved)
+    for path in (linked, moved):
+        header, row = csv.reader(path.read_text("utf8").splitlines())
+        assert dict(zip(header, row, strict=True))["'=x"] == "'=y"
 
 
 def test_mappings_are_updated_with_their_metadata(releases, tmp_path):
