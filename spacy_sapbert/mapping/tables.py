@@ -6,9 +6,10 @@ that no spreadsheet computes it.
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from io import TextIOWrapper
 from itertools import chain, dropwhile, islice
 from pathlib import Path
@@ -121,21 +122,24 @@ def read_json_lines(path: Path) -> Iterator[list[Cell]]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or (header and not row.keys() <= {*header}):
+        row: dict[str, Cell] | None = None
+        with suppress(ValueError, RecursionError, AttributeError):
+            members = json.loads(line).items()
+            row = {name: to_plain_cell(value) for name, value in members}
+        if row is None or (header and not row.keys() <= {*header}):
             expected = "an object with the members of the first line"
             raise unexpected_line(path=path, line=number, expected=expected)
         if not header:
             header = [*row]
             yield [*header]
-        cells = (row.get(name) for name in header)
-        yield [
-            "" if c is None else c if isinstance(c, Cell) else json.dumps(c)
-            for c in cells
-        ]
+        yield [row.get(name, "") for name in header]
+
+
+def to_plain_cell(value: Any) -> Cell:
+    """Return a value of JSON as a cell: an empty text for null, a text for a list."""
+    if value is None:
+        return ""
+    return value if isinstance(value, Cell) else json.dumps(value)
 
 
 def read_parquet(path: Path) -> Iterator[list[Cell]]:
@@ -185,13 +189,19 @@ def write_table(
     elif kind == JSONL:
         with write_atomically(path) as file:
             for row in rows:
-                values = dict(zip(header, row, strict=True))
+                cells = (None if is_no_number(cell) else cell for cell in row)
+                values = dict(zip(header, cells, strict=True))
                 line = json.dumps(values, ensure_ascii=False, default=str)
                 file.write(line.encode("utf8", "replace") + b"\n")
     else:
         with write_atomically(path) as file:
             write_text(file, [header], kind)
             write_text(file, rows, kind)
+
+
+def is_no_number(cell: Cell) -> bool:
+    """Return whether a cell is NaN or infinite, which JSON lacks."""
+    return isinstance(cell, float) and not math.isfinite(cell)
 
 
 def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> None:

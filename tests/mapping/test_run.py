@@ -18,7 +18,7 @@ from spacy_sapbert.io.formulas import AsRead
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.sssom import write_again
-from spacy_sapbert.mapping.tables import read_cell, read_rows, write_table
+from spacy_sapbert.mapping.tables import read_cell, read_header, read_rows, write_table
 from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
 
@@ -172,11 +172,20 @@ def test_read_rows_shows_lists_as_text(tmp_path):
         assert [*read_rows(tmp_path / name)] == rows
     pq.write_table(table.select(["a"]).slice(0, 1), tmp_path / "one.parquet")
     assert [*read_rows(tmp_path / "one.parquet")] == [["a"], ["x"]]
-    for wrong in ("{", '{"c": 1}'):
+    deep = "[" * 995 + "]" * 995
+    for wrong in ("{", "[]", '{"c": 1}', f'{{"a": {deep * 100}}}', f'{{"a": {deep}}}'):
         (tmp_path / "t.jsonl").write_text(f'{{"a": "Fever"}}\n{wrong}\n', "utf8")
         with pytest.raises(SapbertError, match=r"E117.*t\.jsonl:2") as caught:
             list(read_rows(tmp_path / "t.jsonl"))
         assert "Fever" not in str(caught.value)
+
+
+def test_numbers_that_json_lacks_are_written_as_null(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": "x", "b": NaN}\n{"a": "y", "b": -Infinity}\n', "utf8")
+    header, *rows = read_rows(path)
+    write_table(path, read_header(iter([header])), rows)
+    assert [*srsly.read_jsonl(path)] == [{"a": n, "b": None} for n in "xy"]
 
 
 # --- the command ---
