@@ -17,7 +17,7 @@ from .documents import raise_error
 from .entities import COLUMNS, RUN_COLUMNS, LinkedDoc, LinkedEntity, describe_mention
 from .gold import GoldDocument
 from .inputs.rows import COLUMNS as DOCUMENT
-from .inputs.rows import Columns, read_json_rows
+from .inputs.rows import Columns, read_json_rows, to_plain
 from .mention_tables import find_rows
 from .registry import file_ending, list_formats, load_function
 
@@ -67,6 +67,7 @@ def open_rows(
     read: Callable[[int, Mapping[str, Any]], LinkedDoc],
 ) -> tuple[Iterator[LinkedDoc], dict[str, Any]]:
     """Return the document of each row, and what the first row has."""
+    rows = ((number, to_plain(row)) for number, row in rows)  # without NaN
     first = [*islice(rows, 1)]
     names = {name: None for row in first for name in row[1]}
     keep = [name for row in first for name in read(*row).fields]
@@ -122,8 +123,8 @@ def read_mention(row: Mapping[str, Any], *, packed: bool) -> LinkedDoc:
 def unpack(cell: str) -> Any:
     """Return the value of a cell of JSON; one that a person changed stays a text."""
     try:
-        return json.loads(cell)
-    except ValueError:
+        return to_plain(json.loads(cell))
+    except (ValueError, RecursionError):
         return cell
 
 

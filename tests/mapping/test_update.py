@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -260,6 +261,17 @@ def test_what_is_no_concept_any_more_has_no_id(releases, tmp_path):
     assert found == {**found, **nothing, "update": "review"}
 
 
+@pytest.mark.parametrize("name", ["jsonl", "csv"])
+def test_numbers_that_json_lacks_become_null(releases, written, tmp_path, name):
+    path, moved = tmp_path / f"a.{name}", tmp_path / f"b.{name}"
+    text = written[name].read_text("utf8")
+    assert re.search('"score"+: 1.0', text)
+    path.write_text(re.sub('("score"+: )1.0', r"\1NaN", text), "utf8")
+    update_file(releases.old, releases.new, path, moved)
+    assert read_cuis(name, moved) == MOVED
+    assert re.search('"score"+: null', moved.read_text("utf8"))
+
+
 def test_a_short_form_is_what_its_document_defines(releases, tmp_path):
     path, moved = tmp_path / "a.pubtator", tmp_path / "b.pubtator"
     path.write_text("1|t|Then wheezing (WH).\n1|a|\n1\t15\t17\tWH\tX\tC5\n", "utf8")
@@ -291,7 +303,11 @@ def test_ids_that_people_chose_move_only_if_they_were_retired(
                 None,
                 "E117.*:2:",
             )
-            for line in ("{", '{"entities": ["a"]}')
+            for line in (
+                "{",
+                '{"entities": ["a"]}',
+                f'{{"a": {"[" * 300}{"]" * 300}}}{" " * (1 << 20)}',
+            )
         ),
     ],
 )

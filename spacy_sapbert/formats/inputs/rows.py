@@ -32,6 +32,7 @@ class Columns(NamedTuple):
 COLUMNS = Columns()
 DELIMITERS = ",;\t"
 TEXT_LINES = 20_000  # of a text in quotes
+DEEPEST = 200  # levels of JSON
 
 
 def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
@@ -109,11 +110,27 @@ def make_document(
     return Document(id, text or "", fields=kept or None, place=place)
 
 
+def load_long_line(line: str) -> Any:
+    """Parse JSON that is as deep as `from_json` takes it."""
+    row = json.loads(line)
+    values = [row]
+    for _ in range(DEEPEST):
+        values = [
+            item
+            for value in values
+            if isinstance(value, (dict, list))
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not values:
+            return row
+    raise RecursionError
+
+
 def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
     """Parse a line of a `.jsonl` file, which an error does not quote."""
     try:
         # Python's parser needs less memory, pydantic's less time
-        row = from_json(line) if len(line) <= USUAL_BYTES else json.loads(line)
+        row = from_json(line) if len(line) <= USUAL_BYTES else load_long_line(line)
         got = f"a {type(row).__name__}"
     except (ValueError, RecursionError) as error:
         reason = getattr(error, "msg", None) or "too deep, or a too long number"
