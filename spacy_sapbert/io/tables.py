@@ -5,6 +5,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 
 from ..errors import SapbertError
@@ -13,10 +14,28 @@ from .reading import RECORD_BYTES, USUAL_BYTES
 from .terminal import printable
 from .writing import write_atomically
 
+# Words of columns that tables of terms, texts and codes have. An error may show them.
+COLUMN_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "abstract age author body category chapter class code codes column comment "
+        "concept context count cui data date definition description diagnosis disease "
+        "doc document drug encounter end field file finding format gender group hadm "
+        "icd id identifier ids index key kind label lang language length level line "
+        "link list mapping match meaning medication mention mesh message modifier "
+        "name nr no note notes number object offset omop parent patient pmid position "
+        "predicate preferred probability procedure record report row score section "
+        "sentence sex snomed source span start status study subject symbol symptom "
+        "synonym synonyms system term terms text texts title tui type types umls unit "
+        "url user value version visit vocabulary ward word year",
+    )
+)
+WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ID = re.compile(r"[A-Za-z_]{0,20}[:.]?[A-Za-z]{0,8}-?\d[\w.:/-]{0,30}")
 QUOTE = '"'
 OPEN_LINES = 1000  # of a field in quotes
 MOST_LISTED, LONGEST_LISTED = 20, 40  # columns in an error, and characters of each
+MOST_CELLS = 100  # of a first row with a column that is looked for: more may be texts
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
 
 
@@ -99,6 +118,20 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) 
             text.detach()  # else the file would be closed with it
 
 
+def end_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Write line feeds for carriage returns if one ends the first line of a table.
+
+    Old programs on a Mac wrote such tables. One in quotes ends no line.
+    """
+    blocks = iter(blocks)
+    first = next(blocks, b"")
+    line = first.lstrip().partition(b"\n")[0]
+    header, _, rest = line.partition(b"\r")
+    ends = bool(rest) and header.count(b'"') % 2 == 0
+    for block in chain([first] if first else [], blocks):
+        yield block.replace(b"\r", b"\n") if ends else block
+
+
 def decode_blocks(
     blocks: Iterable[bytes], path: Path, encoding: str
 ) -> Iterator[bytes]:
@@ -139,20 +172,30 @@ def list_columns(names: Iterable[str]) -> str:
     return ", ".join([*listed[:MOST_LISTED], *more])
 
 
+def is_known_column(name: str) -> bool:
+    """Return whether a name has only `COLUMN_WORDS`, as "note_id" and "codeSystem"."""
+    words = {word.lower() for word in WORDS.findall(name)}
+    rest = WORDS.sub("", name).strip(" _-.:#/()")
+    return bool(words) and words <= COLUMN_WORDS and not rest
+
+
 def describe_header(header: Sequence[str], *, is_header: bool) -> str:
     """Return the first row of a table for an error.
 
     Args:
         is_header: One of its cells is the name of a column that is looked for. Else the
-            table may lack a header, and have texts of people in its first row, which
-            are not shown.
+            table may lack a header, and have texts of people in its first row. Of these
+            only words are shown that columns usually have.
     """
     if not header:
         return "no columns"
-    if is_header:
+    short = all(len(c) <= LONGEST_LISTED and c.isprintable() for c in header)
+    known = [*filter(is_known_column, header)]
+    if len(known) == len(header) or (is_header and short and len(header) <= MOST_CELLS):
         return f"the columns {list_columns(header)}"
     cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
-    return f"{cells} in the first row, not shown here since they may be texts"
+    shown = f"{list_columns(known)} and others, " if known else ""
+    return f"{cells} in the first row, {shown}not shown here since they may be texts"
 
 
 def show_id(text: str) -> str:

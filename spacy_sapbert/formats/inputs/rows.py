@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from ...errors import SapbertError, too_long
 from ...io.excel import read_workbook
 from ...io.reading import USUAL_BYTES, decode_line, read_line_blocks
-from ...io.tables import describe_header, split_rows
+from ...io.tables import describe_header, end_lines, split_rows
 from ..documents import Document, OnError, open_input
 
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
@@ -175,7 +175,7 @@ def read_raw_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     def double_returns() -> Iterator[bytes]:
         # `read_line_blocks` removes one carriage return before a line feed
         rest = b""
-        for block in blocks:
+        for block in end_lines(blocks):
             block = rest + block
             rest = block[-1:] if block.endswith(b"\r") else b""
             if block := block[: len(block) - len(rest)]:

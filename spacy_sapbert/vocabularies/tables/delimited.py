@@ -6,7 +6,14 @@ from pathlib import Path
 from ...errors import SapbertError
 from ...io.excel import read_workbook
 from ...io.reading import read_blocks
-from ...io.tables import Row, column_key, decode_blocks, describe_header, split_rows
+from ...io.tables import (
+    Row,
+    column_key,
+    decode_blocks,
+    describe_header,
+    end_lines,
+    split_rows,
+)
 from ..report import Report, read_good_lines
 
 
@@ -20,6 +27,8 @@ def read_rows(
 ) -> Iterator[Row]:
     """Read the rows of a table; see `split_rows`."""
     blocks = decode_blocks(read_blocks([path]), path, encoding)
+    if quoted:
+        blocks = end_lines(blocks)
     lines = read_good_lines(path, report, blocks=blocks, blank=quoted)
     if quoted:  # csv takes a carriage return for the end of a row
         lines = ((number, line.replace("\r", " ")) for number, line in lines)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...io.excel import ENDINGS as EXCEL
 from ...io.reading import decode_line, read_blocks, read_line_blocks
-from ...io.tables import Row, decode_blocks, find_separator
+from ...io.tables import Row, decode_blocks, end_lines, find_separator
 from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, RETIRED, TYPE, Fact
@@ -47,7 +47,7 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
 
 def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
     """Read the rows of a text file, whose first line shows what separates fields."""
-    blocks = decode_blocks(read_blocks([path]), path, encoding)
+    blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
     header = next((line for line in lines if line.strip()), b"")
     # the names of the columns must not be skipped like another line

@@ -1,0 +1,75 @@
+"""The first row of a table in an error, and the line ends of tables."""
+
+import pytest
+
+from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.formats.documents import raise_error
+from spacy_sapbert.formats.inputs.rows import Columns, read_csv_rows
+from spacy_sapbert.io.tables import describe_header, end_lines
+from spacy_sapbert.mapping.tables import find_columns, read_header, read_rows
+from spacy_sapbert.vocabularies.report import Report
+from spacy_sapbert.vocabularies.tables.delimited import read_columns
+
+TEXT = "Jane Doe has fever"
+HIDDEN = "not shown here since they may be texts"
+
+
+@pytest.mark.parametrize(
+    ("header", "is_header", "expected"),
+    [
+        ([], False, "no columns"),
+        (["note_id", "ConceptName", "Ward (code)"], False, "the columns note_id, "),
+        (["id", "Doe"], True, "the columns id, Doe"),
+        (["id", "Doe", "fever"], False, "3 cells in the first row, id and others, "),
+        (["Doe", "fever"], False, f"2 cells in the first row, {HIDDEN}"),
+        (["age 84"], False, f"1 cell in the first row, {HIDDEN}"),
+        (["", "-"], False, f"2 cells in the first row, {HIDDEN}"),
+        (["id", f"{TEXT} " * 3], True, "2 cells in the first row, id and others, "),
+        (["id", f"x\r{TEXT}"], True, "2 cells in the first row, id and others, "),
+        (["id", *map(str, range(100))], True, "101 cells in the first row, id and "),
+    ],
+)
+def test_an_error_shows_columns_and_no_texts(header, is_header, expected):
+    shown = describe_header(header, is_header=is_header)
+    assert shown.startswith(expected)
+    assert "Jane" not in shown
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"a,b\r1,2\r", b"a,b\n1,2\n"),
+        (b"\r\na,b\r1,2\n", b"\n\na,b\n1,2\n"),
+        (b"a,b\r\n1,x\r2\r\n", b"a,b\r\n1,x\r2\r\n"),
+        (b'a,"b\r"\r\n1,2\r', b'a,"b\r"\r\n1,2\r'),
+        (b"a,b\r", b"a,b\r"),
+        (b"", b""),
+    ],
+)
+def test_carriage_returns_end_the_lines_of_a_table(data, expected):
+    assert b"".join(end_lines([data])) == expected
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_tables_of_any_line_end_are_read_and_not_shown(tmp_path, end):
+    path = tmp_path / "a.csv"
+    rows = ["id,text", f"1,{TEXT}", f"2,{TEXT}"]
+    path.write_bytes("".join(row + end for row in rows).encode())
+    found = [*read_csv_rows(path, Columns(), on_error=raise_error)]
+    assert found == [(n, {"id": str(n - 1), "text": TEXT}) for n in (2, 3)]
+    assert [*read_rows(path)] == [row.split(",") for row in rows]
+    report = Report()
+    columns = [*read_columns(path, ["id", "text"], report, separator=",", quoted=True)]
+    assert columns == [(n, [str(n - 1), TEXT]) for n in (2, 3)]
+    reads = [
+        lambda: [*read_csv_rows(path, Columns("text", "x"), on_error=raise_error)],
+        lambda: find_columns(path, read_header(read_rows(path)), ["text", "x"]),
+        lambda: [*read_columns(path, ["id", "x"], report, separator=",", quoted=True)],
+        lambda: [*read_corpus(path, "csv")],
+    ]
+    for read in reads:
+        with pytest.raises(SapbertError, match="E410") as caught:
+            read()
+        assert "Jane" not in str(caught.value)
+        assert "columns id, text" in str(caught.value)
