@@ -77,6 +77,11 @@ def test_load_kb_damaged_file_is_an_error(own_kb, damage):
     os.mkfifo(own_kb / "v1" / "concepts.db")
     with pytest.raises(SapbertError, match="E306.*not a plain file"):
         load_kb(own_kb)
+    for name in ("v1/meta.json", "CURRENT"):
+        (own_kb / name).unlink()
+        os.mkfifo(own_kb / name)
+        with pytest.raises(SapbertError, match=f"E304.*{name}.*not a plain file"):
+            load_kb(own_kb)
 
 
 def test_load_kb_missing_folder_is_an_error(tmp_path, monkeypatch):

@@ -193,11 +193,18 @@ def installed_name(source: str | Path | None) -> str | None:
     return str(source) if str(source) in installed else None
 
 
+def read_plain(path: Path) -> bytes:
+    """Read a file; a pipe, which would block, is an error."""
+    if path.exists() and not path.is_file():
+        raise damaged_manifest(path, "it is not a plain file")
+    return path.read_bytes()
+
+
 def read_current(folder: Path) -> str:
     """Return the name of the version of a knowledge base that is used."""
     path = folder / CURRENT
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError:
         if VERSION.fullmatch(folder.name) and (folder.parent / CURRENT).is_file():
             reason = f"it is a version of {folder.parent}. Pass {folder.parent}; "
@@ -217,7 +224,7 @@ def read_version(folder: Path, name: str | None = None) -> Version:
     name = name or read_current(real_folder)
     path = real_folder / name / FILE
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError as error:
         reason = f"it cannot be read ({error.strerror})"
         raise damaged_manifest(path, reason) from None
