@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp, mkstemp
@@ -257,9 +257,16 @@ def name_refusal(error: OSError, path: Path) -> SapbertError:
 
 
 def remove_path(path: Path) -> None:
-    """Remove a folder, a file or a link, if it exists and the system allows it."""
+    """Remove a folder, a file or a link, if it exists and the system allows it.
+
+    Ctrl-C stops after that.
+    """
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except KeyboardInterrupt:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
     else:
         with suppress(OSError):
             path.unlink()
@@ -289,6 +296,18 @@ def remove_folder(path: Path) -> None:
     remove_leftovers(path)
 
 
+def list_missing(path: Path) -> list[Path]:
+    """Return the folders that a path needs and that do not exist, the inner first."""
+    return [folder for folder in path.parents if not folder.exists()]
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove the folders in which nothing was written, the inner first."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
 @contextmanager
 def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file; at the end flush it to the disk and rename it.
@@ -306,6 +325,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """
     check_replaceable(path)
     part: Path | None = None
+    missing = list_missing(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
@@ -326,6 +346,7 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     finally:
         if part is not None:
             remove_path(part)
+        remove_empty(missing)
 
 
 def link_file(source: Path, target: Path) -> None:
@@ -377,7 +398,7 @@ def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Pat
     if kind is not None:
         check_kind(path, kind)
     part: Path | None = None
-    lock = -1
+    missing, lock = list_missing(path), -1
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
@@ -400,6 +421,7 @@ def write_folder_atomically(path: Path, kind: FolderKind | None) -> Iterator[Pat
             os.close(lock)
         if part is not None:
             remove_path(part)
+        remove_empty(missing)
 
 
 def exchange_names(new: Path, old: Path) -> None:

@@ -263,3 +263,15 @@ def test_an_edit_is_on_the_disk_before_it_is_used(own_kb, events):
     assert events[-5:] == [
         "name", *inodes(own_kb, own_kb / "CURRENT"), "name", *inodes(own_kb)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "write", [write_atomically, partial(write_folder_atomically, kind=None)]
+)
+def test_writing_that_fails_leaves_no_folder_of_its_own(tmp_path, write):
+    (tmp_path / "mine").mkdir()
+    for parent in ("mine", "made/by/it"):
+        path = tmp_path / parent / "a"
+        with pytest.raises(RuntimeError), write(path):
+            raise RuntimeError
+    assert [*tmp_path.rglob("*")] == [tmp_path / "mine"]
