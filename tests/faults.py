@@ -21,10 +21,11 @@ os.fsync = lambda _: None
 # What an error of a full disk has; tokenizers and safetensors have no code.
 FULL_DISK = ("[E004]", "[E004]", "[E355]", "(os error")
 # How a change ended. DESPITE: it did not need the write that failed.
-KILLED, DONE, REFUSED, FAILED, DESPITE = -9, 0, 1, 3, 4
+KILLED, DONE, REFUSED, FAILED, DESPITE, STOPPED = -9, 0, 1, 3, 4, 5
 # how it was stopped → how it may end
 ENDS = {
     "kill": {KILLED, DONE},
+    "stop": {STOPPED, DONE},
     "full": {REFUSED, DESPITE, DONE},
     "limit": {REFUSED, DONE},
 }
@@ -73,7 +74,8 @@ def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
     """Make a change in a fork, stop it at a moment, and return how it ended.
 
     Args:
-        how: "kill" (-9), "full" (the write finds no space), or "limit".
+        how: "kill" (-9), "stop" (Ctrl-C), "full" (the write finds no space), or
+            "limit".
         moment: The number of the write, from 1; of "limit" the bytes of a file.
     """
     left = 0 if how == "limit" else moment
@@ -84,6 +86,8 @@ def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
             left -= 1
             if not left and how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if not left and how == "stop":
+                raise KeyboardInterrupt
             if not left:
                 raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -94,6 +98,8 @@ def stop_at(how: str, moment: int, change: Callable[[], object]) -> int:
             sys.addaudithook(watch)
         try:
             change()
+        except KeyboardInterrupt:
+            return STOPPED
         except Exception as error:
             if any(part in str(error) for part in FULL_DISK):
                 return REFUSED
@@ -128,4 +134,4 @@ def stop_copies(
         if ends[-1] == DONE:
             break
     assert ends[-1] == DONE, (how, ends)
-    assert (KILLED if how == "kill" else REFUSED) in ends, (how, ends)
+    assert {*ends} - {DONE, DESPITE}, (how, ends)

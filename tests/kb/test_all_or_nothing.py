@@ -25,7 +25,7 @@ from spacy_sapbert.kb.settings import change_kb, export_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
-from tests.faults import ENDS, FULL_DISK, REFUSED, fill_disk, stop_copies
+from tests.faults import ENDS, FULL_DISK, REFUSED, STOPPED, fill_disk, stop_copies
 
 TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
 
@@ -89,7 +89,7 @@ def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
             found = read_state(folder)
             assert found in (before, after)
             states.append(found == after)
-            if end == REFUSED:
+            if end in (REFUSED, STOPPED):
                 hidden = [path.name for path in folder.glob(".*.tmp")]
                 assert len(hidden) <= (how == "full"), hidden
             # The next change goes through, and takes away what is left.
@@ -101,17 +101,44 @@ def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
             assert read_state(folder)[1:] == after[1:]
 
         limits = [1, 200, 3000, 5000, 20_000, 60_000, 1_000_000]  # bytes of a file
-        moments = limits if how == "limit" else range(1, 1000)
+        every = range(1, 1000, 3 if what == "teach" else 1)  # one takes long
+        moments = limits if how == "limit" else every
         stop_copies(how, moments, source, folder, change, check)
         assert {*states} == {False, True}, how
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize("what", ["save", "add", "use"])
+@pytest.mark.parametrize("what", ["save", "add", "use", "teach"])
 def test_change_stopped_at_any_write_leaves_the_old_or_the_new_kb(
     changed_kb, other_encoder_kb, tmp_path, new_process, what
 ):
     new_process.call(stop_changes, changed_kb, tmp_path, what, other_encoder_kb)
+
+
+def stop_removals(source: Path, folder: Path) -> None:
+    """Stop the removal of old versions at every write; the next one removes all."""
+    before = read_state(source)
+    shutil.copytree(source, folder)
+    removed = {*remove_versions(folder)}
+    expected = {".lock", *(path.name for path in source.iterdir())} - removed
+    assert removed
+    for how in ("kill", "stop"):
+
+        def check(end: int) -> None:
+            assert read_state(folder) == before
+            hidden = [path.name for path in folder.glob(".*.tmp")]
+            assert end != STOPPED or not hidden, hidden
+            remove_versions(folder)
+            assert {path.name for path in folder.iterdir()} == expected
+
+        stop_copies(how, range(1, 1000), source, folder, remove_versions, check)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_gc_stopped_at_any_write_leaves_all_that_is_used(
+    changed_kb, tmp_path, new_process
+):
+    new_process.call(stop_removals, changed_kb, tmp_path / "kb")
 
 
 def export(folder: Path) -> None:

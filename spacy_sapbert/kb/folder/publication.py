@@ -261,8 +261,10 @@ def remove_versions(folder: Path) -> list[str]:
             for name in removed:
                 # Nobody may find a version of which some files are gone.
                 aside = folder / f".{DRAFT_NAME}.{name}.tmp"
-                os.rename(folder / name, aside)
-                remove_path(aside)
+                try:
+                    os.rename(folder / name, aside)
+                finally:
+                    remove_path(aside)
         except OSError as error:
             raise name_refusal(error, folder) from error
     return removed
