@@ -13,7 +13,9 @@ from contextlib import closing, suppress
 from io import TextIOWrapper
 from itertools import chain, dropwhile, islice
 from pathlib import Path
+from tempfile import gettempdir
 from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from ..errors import SapbertError, missing_file, unexpected_line
 from ..io.excel import ENDINGS as SPREADSHEETS
@@ -22,6 +24,7 @@ from ..io.formulas import AsRead, defuse, undefuse
 from ..io.plugins import require
 from ..io.reading import read_lines, wrong_content
 from ..io.tables import describe_header
+from ..io.temporary_db import no_temporary_space
 from ..io.writing import write_atomically
 from ..vocabularies.readers.sssom import COMMENT
 from ..vocabularies.report import Report
@@ -246,6 +249,7 @@ def write_workbook(
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Font
+    from openpyxl.writer.excel import ExcelWriter
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("mapped")
@@ -261,7 +265,7 @@ def write_workbook(
             cell.font = Font(bold=True)
         return cell
 
-    with closing(sheet):  # or it writes to its own file when it is deleted
+    def append_rows() -> None:
         for number, row in enumerate(chain([header], rows), 1):
             # openpyxl would cut a text that Excel cannot hold
             texts = (cell for cell in row if isinstance(cell, str))
@@ -274,8 +278,19 @@ def write_workbook(
                     f"more in row {number}. Write CSV or Parquet.",
                 )
             sheet.append([to_cell(cell, bold=number == 1) for cell in row])
-    with write_atomically(path) as file:
-        book.save(file)
+
+    try:
+        with closing(sheet):  # or it writes to its own file when it is deleted
+            append_rows()
+        with write_atomically(path) as file, ZipFile(file, "w", ZIP_DEFLATED) as zipped:
+            ExcelWriter(book, zipped).save()
+    except Exception as error:
+        if type(error).__name__ != "SerialisationError":  # of lxml
+            raise
+        raise no_temporary_space(folder=gettempdir(), reason=error) from None
+    finally:
+        with suppress(OSError, ValueError, AttributeError):
+            sheet._writer.cleanup()  # its temporary file, if the workbook was not saved
 
 
 def write_parquet(

@@ -1,9 +1,13 @@
 import csv
+import gc
 import re
 import shlex
 import shutil
+import sys
+import tempfile
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 import srsly
@@ -21,6 +25,7 @@ from spacy_sapbert.mapping.sssom import write_again
 from spacy_sapbert.mapping.tables import read_cell, read_header, read_rows, write_table
 from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
+from tests.faults import fill_disk
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
@@ -144,6 +149,27 @@ def test_write_table_refuses_cells_that_excel_would_cut(tmp_path):
     assert not path.exists()
     write_table(tmp_path / "long.csv", ["nr", "text"], rows)
     assert [*read_rows(tmp_path / "long.csv")][3][1] == rows[2][1]
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "csv", "parquet", "jsonl.gz"])
+def test_a_full_disk_is_one_error_and_leaves_nothing(disk, monkeypatch, ending):
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))  # of openpyxl
+    rows = [[Random(n).randbytes(500).hex()] for n in range(100)]
+    found: list[tuple[str, list[str]]] = []
+    for free in range(0, 400, 40):
+        fill_disk(disk, free << 10)
+        try:
+            write_table(disk / f"t.{ending}", ["a"], rows)
+        except SapbertError as error:
+            found.append((error.code, [path.name for path in disk.iterdir()]))
+        gc.collect()
+        for path in disk.iterdir():
+            path.unlink()
+    assert 0 < len(found) < 10
+    assert found == [("E004", ["filler"])] * len(found)
+    assert not unraisable
 
 
 def test_read_rows_pads_short_rows_and_refuses_long_ones_and_other_files(tmp_path):
