@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from ..errors import SapbertError, not_written
 from ..io.system import lock_handle, open_folder
-from ..io.writing import write_atomically, write_json
+from ..io.writing import locked, write_atomically, write_json
 from .documents import Document
 
 STATE_FILE = "_state.json"
@@ -144,11 +144,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         raise not_written(path=folder, reason=error.strerror) from None
     try:
         if lock_handle(handle) is False:
-            raise SapbertError(
-                "E550",
-                f"Expected no other run that writes to {folder}, but there is one. "
-                "Wait until it has finished, or pass another `--output`.",
-            )
+            raise locked(path=folder)
         yield
     finally:
         os.close(handle)

@@ -40,6 +40,15 @@ def lock_handle(handle: int, *, wait: bool = False) -> bool | None:
     return True
 
 
+def remove_open(handle: int, path: Path) -> None:
+    """Remove and close an open file that is locked; Windows removes no open one."""
+    if fcntl:
+        path.unlink(missing_ok=True)
+    os.close(handle)
+    if not fcntl:
+        path.unlink(missing_ok=True)
+
+
 def sync_path(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
     if not fcntl and path.is_dir():

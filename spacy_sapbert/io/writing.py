@@ -21,7 +21,7 @@ from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from ..errors import SapbertError, is_folder, not_written, refused_by_system
-from .system import lock_handle, open_folder, sync_path
+from .system import lock_handle, open_folder, remove_open, sync_path
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of headers of Linux
 # A planted pipe must not block, and a planted link must not lead elsewhere.
@@ -347,6 +347,53 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
         if part is not None:
             remove_path(part)
         remove_empty(missing)
+
+
+@contextmanager
+def open_resumed(path: Path) -> Iterator[None]:
+    """Make or lock the file of what a run has done, which the next run goes on with.
+
+    It is for its owner only. A link of that name is replaced, not followed. At the end
+    the file is removed, but after an error only if it is empty.
+
+    Raises:
+        SapbertError: If another run has locked it, or the system refuses.
+    """
+    check_replaceable(path)
+    flags = os.O_RDWR | os.O_CREAT | SAFELY
+    while True:
+        try:
+            if path.is_symlink():
+                path.unlink()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise name_refusal(error, path) from error
+        if lock_handle(handle) is False:
+            os.close(handle)
+            raise locked(path=path)
+        # Before the lock, another run may have finished and removed it.
+        if path.exists() and os.path.samestat(os.fstat(handle), os.lstat(path)):
+            break
+        os.close(handle)
+    done = False
+    try:
+        path.chmod(0o600)
+        yield
+        done = True
+    finally:
+        if done or not os.fstat(handle).st_size:
+            remove_open(handle, path)
+        else:
+            os.close(handle)
+
+
+def locked(*, path: object) -> SapbertError:
+    return SapbertError(
+        "E550",
+        f"Expected no other run that writes to {path}, but there is one. Wait until it "
+        "has finished, or pass another `--output`.",
+    )
 
 
 def link_file(source: Path, target: Path) -> None:

@@ -4,13 +4,9 @@ What was verified is kept beside the output until that is written, so that a sto
 run continues, and equal rows cost nothing. Memory does not grow with the rows.
 """
 
-import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import asdict
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +21,7 @@ from ..io.reading import check_file
 from ..io.writing import write_atomically
 from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
 from ..vocabularies.ids import rewrite_id
+from .kept import KeptVerdicts, Pair, open_kept
 from .sssom import check_sssom, write_again
 from .tables import (
     SSSOM_ENDINGS,
@@ -47,7 +44,6 @@ FIELDS = (
 HTML = ".html"
 ROWS_AT_ONCE = 1_000
 MOST_SHOWN = 2_000  # rows of a page
-KEPT = ".verified"  # ending of the file of what was verified
 
 
 class PairColumns(NamedTuple):
@@ -60,7 +56,6 @@ class PairColumns(NamedTuple):
 
 
 SSSOM = PairColumns("subject_label", "object_id", "object_label")
-Pair = tuple[str, str, str, str]  # text, id, label and context; "" = none
 
 
 def check_verified(path: Path, output: Path) -> None:
@@ -102,8 +97,8 @@ def verify_table(
     """
     check_file(path)
     counts = Counter[str](dict.fromkeys(VERDICTS, 0))
-    with open_kept(output) as database:
-        header, rows = verify_rows(kb, path, columns, encoding, database)
+    with open_kept(output, kb.manifest.digest) as kept:
+        header, rows = verify_rows(kb, path, columns, encoding, kept)
         bar = show_progress(rows, unit="rows", quiet=not progress)
         counted = count_rows(bar, counts)
         if output.suffix.lower() == HTML:
@@ -123,7 +118,7 @@ def verify_rows(
     path: Path,
     columns: PairColumns,
     encoding: str,
-    database: sqlite3.Connection,
+    kept: KeptVerdicts,
 ) -> tuple[list[str], Iterator[Judged]]:
     """Return the columns, and each row with its verdict; None = it has no id."""
     rows = read_rows(path, encoding=encoding)
@@ -131,7 +126,7 @@ def verify_rows(
     places = find_columns(path, header, columns)
     is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
     like = next(iter(kb), "")
-    kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
+    own = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
 
     def read(row: Sequence[Cell]) -> Pair:
         cells = ("" if p is None else read_cell(row[p]).strip() for p in places)
@@ -142,11 +137,11 @@ def verify_rows(
     def judge() -> Iterator[Judged]:
         while batch := list(islice(rows, ROWS_AT_ONCE)):
             pairs = [read(row) for row in batch]
-            verdicts = verify_kept(kb, [p for p in pairs if p[1]], database)
+            verdicts = verify_kept(kb, [p for p in pairs if p[1]], kept)
             for row, pair in zip(batch, pairs, strict=True):
-                yield [row[place] for place in kept], verdicts.get(pair)
+                yield [row[place] for place in own], verdicts.get(pair)
 
-    return [header[place] for place in kept], judge()
+    return [header[place] for place in own], judge()
 
 
 def read_curie(id: str, like: str) -> str:
@@ -155,17 +150,11 @@ def read_curie(id: str, like: str) -> str:
 
 
 def verify_kept(
-    kb: "KnowledgeBase", pairs: Sequence[Pair], database: sqlite3.Connection
+    kb: "KnowledgeBase", pairs: Sequence[Pair], kept: KeptVerdicts
 ) -> dict[Pair, Verdict]:
     """Return the verdicts on pairs, those that are kept from before or new."""
-    keys = {pair: make_key(kb.manifest.digest, pair) for pair in dict.fromkeys(pairs)}
-    sql = "SELECT verdict FROM verified WHERE key = ?"
-    verdicts: dict[Pair, Verdict] = {}
-    for pair, key in keys.items():
-        for (line,) in database.execute(sql, (key,)):
-            values = json.loads(line)
-            verdicts[pair] = Verdict(**values | {"meant": tuple(values["meant"])})
-    new = [pair for pair in keys if pair not in verdicts]
+    verdicts = kept.find(dict.fromkeys(pairs))
+    new = [pair for pair in dict.fromkeys(pairs) if pair not in verdicts]
     if new:
         texts, ids, labels, contexts = zip(*new, strict=True)
         found = kb.verify(
@@ -174,33 +163,10 @@ def verify_kept(
             labels=labels if any(labels) else None,
             contexts=contexts if any(contexts) else None,
         )
-        verdicts |= zip(new, found, strict=True)
-        rows = [(keys[p], json.dumps(asdict(verdicts[p]))) for p in new]
-        with database:
-            database.executemany("INSERT INTO verified VALUES (?, ?)", rows)
+        added = dict(zip(new, found, strict=True))
+        kept.add(added)
+        verdicts |= added
     return verdicts
-
-
-def make_key(digest: str, pair: Pair) -> bytes:
-    return blake2b(json.dumps([digest, *pair]).encode(), digest_size=16).digest()
-
-
-@contextmanager
-def open_kept(output: Path) -> Iterator[sqlite3.Connection]:
-    """Open what was verified for an output; it is removed when that is written."""
-    path = output.with_name(output.name + KEPT)
-    try:
-        with closing(sqlite3.connect(path)) as database:
-            sql = "verified (key PRIMARY KEY, verdict) WITHOUT ROWID"
-            database.execute(f"CREATE TABLE IF NOT EXISTS {sql}")
-            yield database
-    except sqlite3.Error as error:
-        raise SapbertError(
-            "E004",
-            f"Expected a folder in which {path.name} can be written and read, but got: "
-            f"{error}. Remove the file, or choose another folder.",
-        ) from None
-    path.unlink(missing_ok=True)
 
 
 def count_rows(rows: Iterator[Judged], counts: Counter[str]) -> Iterator[Judged]:
