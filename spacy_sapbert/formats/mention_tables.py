@@ -1,6 +1,7 @@
 """Tables of mentions with their ids: of corpora, of `link` and of `map`."""
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby, islice
@@ -328,10 +329,12 @@ def read_sssom(
     """Read the texts that a file of SSSOM maps exactly to a concept, or to none.
 
     Each text, a literal or the label of a subject, is a document; ids may have their
-    prefix or not.
+    prefix or not. A warning counts the mappings that are left out.
     """
-    for row in read_exact(path, ErrorReport(on_error)):
+    report = ErrorReport(on_error)
+    for row in read_exact(path, report):
         if not row.subject_label:
+            report.dropped["mappings without `subject_label`"] += 1
             continue
         prefix, _, local = row.target.partition(":")
         local = unquote(local)
@@ -340,3 +343,10 @@ def read_sssom(
         text = row.subject_label
         mention = GoldMention(0, len(text), "", text, parts, row.line)
         yield GoldDocument(f"{path.name}:{row.line}", text, [mention])
+    if report.dropped:
+        counts = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items())
+        warnings.warn(
+            f"[W538] {path}: Expected exact mappings of texts, but left out {counts}. "
+            "Remove these rows to read the file without this warning.",
+            stacklevel=2,
+        )

@@ -42,6 +42,23 @@ def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):
     ]
 
 
+def test_mappings_that_are_no_annotations_are_counted(tmp_path):
+    path = write(
+        tmp_path / "a.sssom.tsv",
+        "subject_label\tpredicate_id\tpredicate_modifier\tobject_id\tconfidence\n"
+        "fever\tskos:exactMatch\t\tUMLS:C1\t0.5\n"
+        "fever\tskos:exactMatch\t\tUMLS:C2\t0.4\n"
+        "fever\tskos:exactMatch\tNot\tUMLS:C3\t\n"
+        "\tskos:exactMatch\t\tUMLS:C4\t\n",
+    )
+    counts = (
+        "confidence below 0.5, 1 mappings with other predicates, 1 mappings without"
+    )
+    with pytest.warns(UserWarning, match=f"W538.*left out 1 mappings with a {counts}"):
+        (mention,) = read_mentions(path)
+    assert mention.parts == [["UMLS:C1", "C1"]]
+
+
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
