@@ -55,14 +55,14 @@ def verify(
     """
     from ..kb.knowledge_base import load_kb
     from ..kb.verification.verify import VERDICTS
-    from ..mapping.verify import check_verified, choose_columns, verify_table
+    from ..mapping.verify import OTHER, check_verified, choose_columns, verify_table
 
     chosen = split_values(fail_on) or []
     for verdict in chosen:
         check_choice("fail-on", [*VERDICTS], verdict)
     check_outputs(output, force=force)
     check_verified(table, output)
-    columns = choose_columns(table, text, id, label, context)
+    columns = choose_columns(table, text, id, label, context, encoding)
     counts = verify_table(
         load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet
     )
@@ -71,6 +71,11 @@ def verify(
         msg.table(rows, header=("Ids", "", ""), aligns=("l", "r", "l"))
         if counts["empty"]:
             msg.info(f"Rows without an id: {counts['empty']:,}")
+        if counts[OTHER]:
+            msg.info(
+                "Mappings that do not say that text and concept are the same: "
+                f"{counts[OTHER]:,}"
+            )
         msg.good(f"Wrote {output}")
     if any(counts[verdict] for verdict in chosen):
         raise typer.Exit(FAILED)

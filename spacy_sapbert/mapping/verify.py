@@ -6,7 +6,7 @@ run continues, and equal rows cost nothing. Memory does not grow with the rows.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +19,16 @@ from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
-from ..kb.verification.verify import RIGHT, VERDICTS, Verdict
+from ..kb.verification.verify import (
+    RETIRED,
+    RIGHT,
+    UNKNOWN,
+    UNSURE,
+    VERDICTS,
+    Verdict,
+)
 from ..vocabularies.ids import rewrite_id
+from ..vocabularies.readers.sssom import NOTHING, says_same
 from .kept import KeptVerdicts, Pair, open_kept
 from .sssom import check_sssom, write_again
 from .tables import (
@@ -56,6 +64,12 @@ class PairColumns(NamedTuple):
 
 
 SSSOM = PairColumns("subject_label", "object_id", "object_label")
+CLAIM = ("predicate_id", "predicate_modifier")  # columns of SSSOM
+OTHER = "other"  # the verdict on a mapping that is not verified
+
+
+def is_sssom(path: Path) -> bool:
+    return path.name.lower().endswith(SSSOM_ENDINGS)
 
 
 def check_verified(path: Path, output: Path) -> None:
@@ -66,12 +80,18 @@ def check_verified(path: Path, output: Path) -> None:
 
 
 def choose_columns(
-    path: Path, text: str | None, id: str | None, label: str | None, context: str | None
+    path: Path,
+    text: str | None,
+    id: str | None,
+    label: str | None,
+    context: str | None,
+    encoding: str = "utf-8",
 ) -> PairColumns:
     """Return the columns; those that SSSOM has need not be named."""
-    usual = SSSOM if path.name.lower().endswith(SSSOM_ENDINGS) else None
-    if usual and text is None and id is None:
-        return usual._replace(label=label or usual.label, context=context)
+    if is_sssom(path) and text is None and id is None:
+        header = read_header(read_rows(path, encoding=encoding))
+        known = SSSOM.label if SSSOM.label in header else None
+        return SSSOM._replace(label=label or known, context=context)
     if text is None or id is None:
         raise SapbertError(
             "E410",
@@ -92,7 +112,8 @@ def verify_table(
 ) -> Counter[str]:
     """Write a table with the verdicts on its ids, and count the rows by verdict.
 
-    A row without an id is counted as "empty". A table of columns of an earlier run
+    A row without an id is counted as "empty", a mapping that says something else than
+    that text and concept are the same as `OTHER`. A table of columns of an earlier run
     loses them.
     """
     check_file(path)
@@ -124,14 +145,16 @@ def verify_rows(
     rows = read_rows(path, encoding=encoding)
     header = read_header(rows)
     places = find_columns(path, header, columns)
-    is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
+    has_curies = is_sssom(path)
     like = next(iter(kb), "")
+    claim = [header.index(n) for n in CLAIM if has_curies and n in header]
     own = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
 
     def read(row: Sequence[Cell]) -> Pair:
         cells = ("" if p is None else read_cell(row[p]).strip() for p in places)
         text, id, label, context = cells
-        id = read_curie(id, like) if is_sssom else id
+        if has_curies:
+            id = "" if id == NOTHING else read_curie(id, like)
         return text if is_term(text) else "", id, label, context
 
     def judge() -> Iterator[Judged]:
@@ -139,7 +162,10 @@ def verify_rows(
             pairs = [read(row) for row in batch]
             verdicts = verify_kept(kb, [p for p in pairs if p[1]], kept)
             for row, pair in zip(batch, pairs, strict=True):
-                yield [row[place] for place in own], verdicts.get(pair)
+                verdict = verdicts.get(pair)
+                if verdict and claim:
+                    verdict = judge_claim(verdict, *(read_cell(row[p]) for p in claim))
+                yield [row[place] for place in own], verdict
 
     return [header[place] for place in own], judge()
 
@@ -147,6 +173,24 @@ def verify_rows(
 def read_curie(id: str, like: str) -> str:
     """Return an id of SSSOM, which has a prefix, as a knowledge base writes its own."""
     return unquote(rewrite_id(id.removeprefix(f"{OWN}:"), like))
+
+
+def judge_claim(verdict: Verdict, predicate: str, modifier: str = "") -> Verdict:
+    """Return the verdict on a mapping of SSSOM, by what it says of the concept.
+
+    A mapping may say that the concept is broader, narrower or related, or is not what
+    the text means. Then it is not wrong if the text means something else.
+    """
+    same = says_same(predicate.strip()) or not predicate.strip()
+    if (same and not modifier.strip()) or verdict.verdict == UNKNOWN:
+        return verdict
+    if same and verdict.verdict in (RIGHT, RETIRED):
+        why = f"The mapping says that this is not {verdict.name}. {verdict.why}"
+        return replace(verdict, verdict=UNSURE, why=why)
+    why = "The mapping does not say that text and concept are the same."
+    return Verdict(
+        OTHER, cui=verdict.cui, name=verdict.name, label=verdict.label, why=why
+    )
 
 
 def verify_kept(
@@ -196,7 +240,9 @@ def write_page(
     places = find_columns(output, header, columns[:3])
     shown: list[list[Any]] = []
     for number, (row, verdict) in enumerate(rows, 2):
-        if verdict is None or verdict.verdict == RIGHT or len(shown) == MOST_SHOWN:
+        if verdict is None or verdict.verdict in (RIGHT, OTHER):
+            continue
+        if len(shown) == MOST_SHOWN:
             continue
         cells = ["" if p is None else read_cell(row[p]) for p in places]
         better = f"{verdict.better} {verdict.better_name}" if verdict.better else ""

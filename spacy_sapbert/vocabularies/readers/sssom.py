@@ -22,6 +22,7 @@ OPTIONAL = (
     "confidence",
 )
 EXACT = "exact"
+CLOSE = "skos:closeMatch"
 # What the object is to the subject. A cross reference, of which the file says nothing
 # else, makes them equal, as in other ontologies.
 PREDICATES = {
@@ -32,7 +33,7 @@ PREDICATES = {
     "oio:hasDbXref": EXACT,
     "skos:broadMatch": BROADER,
     "skos:narrowMatch": NARROWER,
-    "skos:closeMatch": RELATED,
+    CLOSE: RELATED,
     "skos:relatedMatch": RELATED,
 }
 INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
@@ -115,8 +116,7 @@ def read_rows_of(path: Path, report: Report) -> Iterator[Mapping]:
     rows = skip_comments(read_rows(path, separator, report, quoted=True))
     for line, cells in select_columns(rows, path, COLUMNS, report, optional=OPTIONAL):
         targets, predicate, subject, label, other, modifier, confidence = cells
-        for namespace, prefix in NAMESPACES.items():
-            predicate = predicate.replace(namespace, prefix)
+        predicate = shorten_predicate(predicate)
         if modifier or predicate not in PREDICATES:
             report.dropped["mappings with other predicates"] += 1
         elif is_doubtful(confidence):
@@ -126,6 +126,19 @@ def read_rows_of(path: Path, report: Report) -> Iterator[Mapping]:
             relation = PREDICATES[predicate]
             for target in targets.split("|"):
                 yield Mapping(line, subject, target.strip(), label, other, relation)
+
+
+def shorten_predicate(predicate: str) -> str:
+    """Return a predicate with the prefix of its namespace, if it is an address."""
+    for namespace, prefix in NAMESPACES.items():
+        predicate = predicate.replace(namespace, prefix)
+    return predicate
+
+
+def says_same(predicate: str) -> bool:
+    """Return whether a predicate says that two are the same, or nearly so."""
+    predicate = shorten_predicate(predicate)
+    return predicate == CLOSE or PREDICATES.get(predicate) == EXACT
 
 
 def is_doubtful(confidence: str) -> bool:
