@@ -13,6 +13,7 @@ from .requests import (
     LONGEST_VALUE,
     JudgedEntity,
     SearchAnswer,
+    SearchRequest,
     VerifyAnswer,
     VerifyRequest,
 )
@@ -146,7 +147,8 @@ class AgentTools:
         ] = [],  # noqa: B006
     ) -> SearchAnswer:
         """Search for concepts by name: those that begin so, then the most similar."""
-        return await concepts.search_names(self.service, query, limit, types)
+        body = SearchRequest(text=query, k=limit, types=types)
+        return await concepts.search_names(self.service, body)
 
     async def get_concept(
         self,

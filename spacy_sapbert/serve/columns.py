@@ -108,17 +108,16 @@ class MappedTable(BaseModel):
             raise wrong_request("`subject` to be one of `header`")
 
 
-def read_table(name: str, data: bytes) -> Table:
+def read_table(ending: str, data: bytes) -> Table:
     """Read a table that was dropped on the page.
 
     Args:
-        name: Of the file; only its ending is used.
+        ending: Of the name of the file, one of `ENDINGS`.
 
     Raises:
         RequestError: If it is no table, or has too many rows.
         SapbertError: If a library is missing.
     """
-    ending = next((e for e in ENDINGS if name.lower().endswith(e)), ".csv")
     data = to_utf8(data)
     if data.startswith(BINARY) and ending in TEXTS:
         known, other = ", ".join(ENDINGS), "another"

@@ -21,6 +21,7 @@ from .settings import Limits
 
 MOST_VALUES = 10_000  # of a filter
 LONGEST_VALUE = 1_000  # characters of an id, a type or a label
+MOST_FOUND = 100  # concepts of an answer
 
 Model = TypeVar("Model", bound=BaseModel)
 Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
@@ -132,6 +133,20 @@ class VerifyAnswer(BaseModel):
 
     kb: str
     verdicts: list[Verdict]
+
+
+class SearchRequest(BaseModel):
+    """A text to search concepts for: an id, a code, a name or its beginning.
+
+    Attributes:
+        types: Allowed semantic types; empty = all.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    text: Value
+    k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 10
+    types: Values = []
 
 
 class SearchAnswer(BaseModel):

@@ -18,7 +18,7 @@ globalThis.sessionStorage = { getItem: () => null };
 globalThis.window = { setTimeout: (work, time) => acting.later(work, time) };
 const { clearTimeout: clearReal } = globalThis;
 globalThis.clearTimeout = (timer) => { if (timer?.stop) timer.stop(); else clearReal(timer); };
-globalThis.fetch = (path) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${decodeURIComponent(path.split("q=")[1])}`, null)] }) }));
+globalThis.fetch = (path, { body }) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${JSON.parse(body).text}`, null)] }) }));
 
 const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
 const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, progress, shownChoice, trimSpan, update } =

@@ -12,6 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError, not_written
 from spacy_sapbert.serve import server
+from spacy_sapbert.serve.application import ROUTERS
 from spacy_sapbert.serve.logs import EventLog, describe_exception, redirect_messages
 from spacy_sapbert.serve.problems import describe_problem, status_of
 
@@ -114,7 +115,7 @@ def test_an_allowed_origin_gets_the_headers_of_cors(strict):
 def test_a_page_of_another_site_can_send_nothing(local, strict, site):
     """A browser sends no `Origin` for an image, but `Sec-Fetch-Site`."""
     given = {"sec-fetch-site": site}
-    for path in ("/search?q=a", "/reconcile?queries={}", "/fhir/metadata", "/kb"):
+    for path in ("/roots", "/reconcile?queries={}", "/fhir/metadata", "/kb"):
         assert local.get(path, **given).status == 403
     for own in ("same-origin", "none"):
         assert local.get("/kb", **{"sec-fetch-site": own}).status == 200
@@ -127,7 +128,7 @@ def test_a_page_of_another_site_can_send_nothing(local, strict, site):
 
 @pytest.mark.parametrize("value", ["", "Bearer another", "a-token-of-the-tests"])
 def test_a_request_without_the_token_is_refused(strict, value):
-    for path in ("/search?q=fever", "/metrics", "/kb"):
+    for path in ("/roots", "/metrics", "/kb"):
         answer = strict.get(path, authorization=value)
         assert (answer.status, answer.code) == (401, "E455")
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -170,14 +171,40 @@ def test_no_word_of_a_document_is_in_the_log_or_the_metrics(local):
     local.post("/link", {"texts": [f"{SECRET} has fever", "(" * 100_001 + SECRET]})
     local.post("/mentions", {"mentions": [SECRET], "types": [SECRET]})
     word = SECRET.replace(" ", "%20")
-    for path in (f"/search?q={word}", f"/concepts/{word}", f"/{word}?{word}"):
+    for path in (f"/concepts/{word}", f"/inception?q={word}", f"/{word}?{word}"):
         local.get(path)
+    local.post("/search", {"text": SECRET, "types": [SECRET]})
     local.send("POST", "/link", f'{{"texts": ["{SECRET}'.encode(), JSON)
     local.send(SECRET.split()[0], "/link")
     metrics = local.get("/metrics").body.decode()
     assert not re.search("Zqxwvut|Patientname", local.log.getvalue() + metrics)
     assert 'sapbert_requests_total{method="GET",route="/concepts/{cui:path}"' in metrics
     assert "sapbert_batch_jobs_count" in metrics
+
+
+# A person who decides, a format, and ids of what the service has.
+IN_ADDRESSES = {"reviewer", "format", "id", "cui"}
+OWN_FILES = {"/", "/page/{digest}/{name}"}
+PROTOCOLS = ("/fhir", "/reconcile", "/inception")  # they say what addresses have
+
+
+def test_no_address_of_our_own_has_words(local):
+    """Proxies and browsers keep addresses: words of documents and terms are bodies."""
+    api = local.get("/openapi.json").json()
+    routes = {
+        route.path.replace(":path", "") for one in ROUTERS for route in one.routes
+    }
+    assert routes - {*api["paths"]} == OWN_FILES
+    free, bounded = set(), set()
+    for path, methods in api["paths"].items():
+        for operation in methods.values():
+            for one in operation.get("parameters", ()):
+                shape = json.dumps(one["schema"])
+                is_free = '"string"' in shape and '"pattern"' not in shape
+                if not path.startswith(PROTOCOLS):
+                    (free if is_free else bounded).add(one["name"])
+    assert free == IN_ADDRESSES
+    assert bounded == {"ending", "number", "related"}
 
 
 # --- a real port ---
@@ -221,10 +248,10 @@ def test_slow_headers_are_ended(listening, before):
 def test_more_requests_of_a_client_at_once_are_refused(listening):
     held = [listening.connect(HEAD)]
     for _ in range(20):  # two at once are the most
-        assert listening.get("/search?q=fever", **BEARER).status == 200
+        assert listening.get("/roots", **BEARER).status == 200
     held.append(listening.connect(HEAD))
     for _ in range(50):
-        answer = listening.get("/search?q=fever", **BEARER)
+        answer = listening.get("/roots", **BEARER)
         if answer.status == 429:
             break
         time.sleep(0.01)

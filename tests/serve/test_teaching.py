@@ -221,7 +221,7 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     again = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     assert link(again, WORD) == WORD  # it has learned the others
     assert link(again, OTHER) != OTHER
-    assert OTHER not in again.get("/search", {"q": OTHER}).body.decode()
+    assert OTHER not in again.post("/search", {"text": OTHER}).body.decode()
 
 
 def test_the_report_of_a_teaching_forgets_a_deleted_note(client):

@@ -1,5 +1,6 @@
 """/column: tables of terms, read, mapped and written."""
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -24,6 +25,7 @@ from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from .answers import describe_file, to_file
 
 router = APIRouter(tags=["column"], prefix="/column")
+ONE_ENDING = f"^({'|'.join(map(re.escape, ENDINGS))})$"
 
 
 class TermsRequest(LinkSettings):
@@ -61,11 +63,14 @@ class ColumnFormats(BaseModel):
     },
 )
 async def read_column(
-    request: Request, name: Annotated[str, Query(max_length=LONGEST_VALUE)]
+    request: Request, ending: Annotated[str, Query(pattern=ONE_ENDING)]
 ) -> Table:
-    """The rows of a CSV, TSV, Excel or Parquet file, which is the body."""
+    """The rows of a CSV, TSV, Excel or Parquet file, which is the body.
+
+    The address has the ending of its name alone: a name may have that of a patient.
+    """
     data = await request.body()
-    return await run_in_threadpool(read_table, name, data)
+    return await run_in_threadpool(read_table, ending, data)
 
 
 @router.get("/formats")

@@ -8,16 +8,15 @@ from ...kb.search import choose_threshold
 from ..depends import OptionalStoreDep, ServiceDep
 from ..lookup import ConceptAnswer, describe_concept, list_roots
 from ..requests import (
-    LONGEST_VALUE,
-    MOST_VALUES,
+    MOST_FOUND,
     KbAnswer,
     RootsAnswer,
     SearchAnswer,
+    SearchRequest,
 )
 from ..search import search_concepts
 
 router = APIRouter(tags=["concepts"])
-MOST_FOUND = 100
 
 
 @router.get("/concepts/{cui:path}")
@@ -30,15 +29,14 @@ def get_concept(
     return describe_concept(service.kb, cui, related=related)
 
 
-@router.get("/search")
-async def search_names(
-    service: ServiceDep,
-    q: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
-    k: Annotated[int, Query(ge=1, le=MOST_FOUND)] = 10,
-    types: Annotated[list[str] | None, Query(max_length=MOST_VALUES)] = None,
-) -> SearchAnswer:
-    """Concepts with a name that begins with `q`, then those with the nearest names."""
-    return SearchAnswer(concepts=await search_concepts(service, q, k, types or ()))
+@router.post("/search")
+async def search_names(service: ServiceDep, body: SearchRequest) -> SearchAnswer:
+    """Concepts with a name that begins with a text, then those with the nearest names.
+
+    It is a POST, since the text may be of a document, and others log addresses.
+    """
+    found = await search_concepts(service, body.text, body.k, body.types)
+    return SearchAnswer(concepts=found)
 
 
 @router.get("/roots")

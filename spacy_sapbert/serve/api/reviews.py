@@ -46,6 +46,7 @@ MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
 MOST_REVIEWERS = 100  # of a document
 Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
+Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
 OneReviewer = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -276,24 +277,24 @@ async def list_queue(
     return await run_in_threadpool(queue.make_queue, store, digest, reviewer, marked)
 
 
-@router.get("/occurrences")
+@router.post("/occurrences")
 def list_occurrences(
     service: ServiceDep,
     store: StoreDep,
-    text: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE)],
-    document: Annotated[str, Query(max_length=LONGEST_NAME)],
-    reviewer: OneReviewer,
+    text: Annotated[Text, Body(min_length=1)],
+    document: Annotated[Name, Body()],
+    reviewer: Annotated[Name, Body()],
 ) -> queue.Places:
     """Where a text stands, as whole words in any case, that is open for a reviewer."""
     digest = service.kb.manifest.digest
     return queue.find_occurrences(store, digest, reviewer, text, document)
 
 
-@router.get("/places")
+@router.post("/places")
 def list_places(
     store: StoreDep,
-    text: Annotated[str | None, Query(max_length=LONGEST_VALUE)] = None,
-    chosen: Annotated[str | None, Query(max_length=LONGEST_NAME)] = None,
+    text: Annotated[Text | None, Body()] = None,
+    chosen: Annotated[Name | None, Body()] = None,
 ) -> queue.Places:
     """Where a text was decided, or where a concept was chosen."""
     return queue.find_places(store, text=text, chosen=chosen)

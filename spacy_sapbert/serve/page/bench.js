@@ -22,10 +22,10 @@ export const PAGE = {
       return found;
     },
     occurrences: (text, item, who) =>
-      readDecisions(`reviews/occurrences?${new URLSearchParams({ text, document: item.document, reviewer: who })}`),
+      readDecisions(() => post("reviews/occurrences", { text, document: item.document, reviewer: who })),
     done: (id, who, done) => post(`reviews/documents/${id}/done`, { reviewer: who, done }),
     next: async (who) => {
-      const { documents } = await readDecisions(`reviews/documents?reviewer=${encodeURIComponent(who)}`);
+      const { documents } = await readDecisions(() => get(`reviews/documents?reviewer=${encodeURIComponent(who)}`));
       return documents.find((one) => !one.done.includes(who))?.id ?? null;
     },
     queue: async (who) => {

@@ -119,13 +119,14 @@ export async function render(main, info) {
 }
 
 async function readFile(one, offered) {
-  if (!offered.endings.some((ending) => one.name.toLowerCase().endsWith(ending))) {
+  const ending = offered.endings.find((known) => one.name.toLowerCase().endsWith(known));
+  if (!ending) {
     say(`“${one.name}” is not a table that can be read: save it as ${offered.endings.join(", ")}.`, true);
     return;
   }
   const found = await attempt("Reading …", async () => {
     const headers = { "content-type": "application/octet-stream" };
-    return (await send(`column/read?name=${encodeURIComponent(one.name)}`, { method: "POST", headers, body: one })).json();
+    return (await send(`column/read?ending=${ending}`, { method: "POST", headers, body: one })).json();
   });
   if (!found) return;
   if (!found.rows.length) { say(`“${one.name}” has no rows.`, true); return; }

@@ -17,7 +17,7 @@ const placeOf = (one) => `${one.start}-${one.end}`;
 /** Opens a note that the service keeps. @param {string} id @param {number|null} start */
 async function open(id, start) {
   const path = `reviews/documents/${id}?reviewer=${encodeURIComponent(reviewer())}`;
-  const found = await attempt("Reading …", () => readDecisions(path));
+  const found = await attempt("Reading …", () => readDecisions(() => get(path)));
   if (!found) return false;
   const isOwn = (one) => one.reviewer === reviewer() && !one.settles;
   const own = new Map(found.decisions.filter(isOwn).map((one) => [placeOf(one), one.chosen]));

@@ -1,6 +1,6 @@
 // Places of mentions in notes: the words around them, and links to them.
 
-import { attempt, get } from "./api.js";
+import { attempt, post } from "./api.js";
 import { countOf, fill, make } from "./dom.js";
 
 /** The words of a place with those around it. */
@@ -20,7 +20,7 @@ export function placesOf(label, query) {
   const details = make("details", {}, make("summary", { dir: "auto" }, label), inside);
   details.addEventListener("toggle", async () => {
     if (!details.open || inside.childNodes.length) return;
-    const found = await attempt("Reading …", () => get(`reviews/places?${new URLSearchParams(query)}`));
+    const found = await attempt("Reading …", () => post("reviews/places", query));
     if (!found) return;
     const rest = found.total - found.places.length;
     fill(inside, ...found.places.map((one) => make("li", {}, where(one), ": ", around(one))),

@@ -1,6 +1,6 @@
 // A search for concepts as one types; Enter takes the first.
 
-import { get } from "./api.js";
+import { post } from "./api.js";
 import { make, say } from "./dom.js";
 
 const PAUSE = 120;  // milliseconds after the last key
@@ -32,7 +32,7 @@ export function searchField({ id, label, value = "", onfound, item = () => null,
     const own = asked;
     const text = field.value.trim();
     if (!text) { onfound(null); return; }
-    running = get(`search?k=9&q=${encodeURIComponent(text)}`)
+    running = post("search", { text, k: 9 })
       .then(({ concepts }) => {
         if (own === asked) onfound(concepts);
         return concepts;

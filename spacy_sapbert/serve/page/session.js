@@ -1,7 +1,7 @@
 // The state of the page, and the decisions on their way to the disk of the service: they
 // are sent in order, all that wait together, and sent again until they are written.
 
-import { get, post, reviewer } from "./api.js";
+import { post, reviewer } from "./api.js";
 import { say } from "./dom.js";
 import { EMPTY, update } from "./state.js";
 
@@ -54,10 +54,10 @@ function showSaved(problem = "") {
 }
 
 /** Reads what has decisions in it; again, if some were written meanwhile, which it may lack. */
-export async function readDecisions(path) {
+export async function readDecisions(read) {
   for (;;) {
     const before = written;
-    const found = await get(path);
+    const found = await read();
     if (written === before) return found;
   }
 }
