@@ -1,6 +1,7 @@
 """Concepts and names of a knowledge base, as the protocols and the page show them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import regex
 from typing_extensions import TypedDict
@@ -70,6 +71,17 @@ class FoundConcept(TypedDict):
     alias: str
     score: float | None
     types: list[str]
+
+
+class SearchedConcept(FoundConcept):
+    """A concept that a search found.
+
+    Attributes:
+        match: "exact" = the text is its id, a code or a name; "words" = a name has the
+            words, of which the last one may be unfinished; "near" = a name is similar.
+    """
+
+    match: Literal["exact", "words", "near"]
 
 
 def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
@@ -250,21 +262,26 @@ def describe_codes(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
 
 
 def merge_found(
+    text: str,
     coded: Iterable[FoundConcept],
     named: Iterable[FoundConcept],
     candidates: Iterable[Candidate],
     k: int,
-) -> list[FoundConcept]:
+) -> list[SearchedConcept]:
     """Return concepts found by a code, by words of a name, then the nearest ones.
 
     Args:
         candidates: Of the text; they give the scores.
     """
-    coded = [*coded]
-    ids = {one["cui"] for one in coded}
-    found: dict[str, FoundConcept] = {}
-    for one in (*coded, *named):
-        found.setdefault(one["cui"], one)
+    form = name_form(text)
+    found: dict[str, SearchedConcept] = {}
+    for one in coded:
+        found.setdefault(one["cui"], {**one, "match": "exact"})
+    ids = {*found}
+    for one in named:
+        exact = name_form(one["alias"]) == form
+        match: Literal["exact", "words"] = "exact" if exact else "words"
+        found.setdefault(one["cui"], {**one, "match": match})
     for near in candidates:
         if near["cui"] in found:
             found[near["cui"]]["score"] = near["score"]
@@ -275,6 +292,7 @@ def merge_found(
                 "alias": near["alias"],
                 "score": near["score"],
                 "types": near["types"],
+                "match": "exact" if name_form(near["alias"]) == form else "near",
             }
 
     def order(one: FoundConcept) -> tuple[bool, bool]:

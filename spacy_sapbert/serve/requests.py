@@ -15,7 +15,7 @@ from ..linking.candidates import Candidate
 from ..linking.certainty import Certainty
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
-from .lookup import ConceptName, FoundConcept
+from .lookup import ConceptName, SearchedConcept
 from .problems import Problem, too_much_in_request, wrong_request
 from .settings import Limits
 
@@ -152,7 +152,7 @@ class SearchRequest(BaseModel):
 class SearchAnswer(BaseModel):
     """Names that begin with the text first, then the nearest ones."""
 
-    concepts: list[FoundConcept]
+    concepts: list[SearchedConcept]
 
 
 class RootsAnswer(BaseModel):

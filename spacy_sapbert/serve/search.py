@@ -12,6 +12,7 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
 from .lookup import (
     FoundConcept,
+    SearchedConcept,
     describe_codes,
     find_names,
     is_being_typed,
@@ -29,7 +30,7 @@ async def search_concepts(
     types: Sequence[str] = (),
     *,
     nearest: bool = True,
-) -> list[FoundConcept]:
+) -> list[SearchedConcept]:
     """Find concepts by an id or code, by a name that begins with a text or has its
     words inside, then, if these are fewer than `k`, the nearest ones.
 
@@ -60,7 +61,7 @@ async def search_concepts(
             settings["filter"] = {"types": sorted(types)}
         (result,) = await service.link_mentions([text], settings)
         candidates = result.linked.candidates
-    return merge_found(coded, named, candidates, k)
+    return merge_found(text, coded, named, candidates, k)
 
 
 def count_types(kb: KnowledgeBase) -> dict[str, int]:

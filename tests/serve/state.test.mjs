@@ -18,14 +18,14 @@ globalThis.sessionStorage = { getItem: () => null };
 globalThis.window = { setTimeout: (work, time) => acting.later(work, time) };
 const { clearTimeout: clearReal } = globalThis;
 globalThis.clearTimeout = (timer) => { if (timer?.stop) timer.stop(); else clearReal(timer); };
-globalThis.fetch = (path, { body }) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${JSON.parse(body).text}`, null)] }) }));
+globalThis.fetch = (path, { body }) => acting.answer(() => ({ ok: true, status: 200, json: async () => ({ concepts: [candidate(`found for ${JSON.parse(body).text}`, null, { match: "exact" })] }) }));
 
 const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
 const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, progress, shownChoice, trimSpan, update } =
   await load("state.js");
 const { COMMANDS, press } = await load("keys.js");
 const { noteBench, queueBench } = await load("deciding.js");
-const { searchField } = await load("search.js");
+const { onlyFit, searchField } = await load("search.js");
 
 const candidate = (cui, score, more = {}) =>
   ({ cui, name: cui, alias: cui, score, probability: null, types: [], tie: null, ...more });
@@ -400,6 +400,18 @@ test("a search decides the mention of its key, and keys do nothing until then", 
       assert.equal(one.state().undo.length, 1);
     }
   }
+});
+
+test("a search takes a concept that alone has what was typed, and no neighbour of nonsense", () => {
+  const found = (...matches) => matches.map((match, at) => ({ cui: `C${at}`, match }));
+  const taken = (...matches) => onlyFit(found(...matches))?.cui;
+  assert.equal(taken("exact", "words", "words", "near"), "C0");
+  assert.equal(taken("words", "near", "near"), "C0");
+  assert.equal(taken("near"), undefined);
+  assert.equal(taken("near", "near"), undefined);
+  assert.equal(taken("words", "words"), undefined);
+  assert.equal(taken("exact", "exact", "near"), undefined);
+  assert.equal(taken(), undefined);
 });
 
 test("a search that runs decides its mention, also when another one is looked at", async () => {

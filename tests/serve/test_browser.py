@@ -296,6 +296,30 @@ def test_marks_changes_and_searches_are_of_their_mention_and_stay(page, reviewed
     ]
 
 
+def test_enter_takes_no_neighbour_of_nonsense_and_a_digit_takes_what_is_found(
+    page, reviewed
+):
+    text = "Weak: fever."
+    link(page, text, "weak")
+    page.keyboard.press("/")
+    page.keyboard.type("xqzzk vvwp")
+    page.keyboard.press("Enter")
+    say(page, "No concept has these words")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("m")
+    page.keyboard.press("Enter")
+    say(page, "Several concepts fit")
+    assert decisions(reviewed, "weak") == []
+    results = page.locator("[aria-label='Found concepts'] .choose")
+    cui = results.nth(1).get_attribute("data-cui")
+    assert results.count() > 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("9" if results.count() < 9 else "0")
+    page.keyboard.press("2")
+    expect_decided(page, 1)
+    assert find(reviewed, "weak", text) == [("fever", cui)]
+
+
 def test_decisions_wait_for_the_network_and_a_reload(page, reviewed):
     link(page, "Offline: fever, aspirin, headache.", "offline.txt")
     decide_offline(page, 2)

@@ -73,8 +73,9 @@ function candidatesPanel(bench, leave, threshold) {
       "aria-pressed": String(item.mention.chosen === cui), onclick: () => choose(of, cui, candidate),
     }, key && make("kbd", {}, key), ...children);
   };
-  const line = (one, key) => {
-    const chance = strength(one, key !== "" && typeof item.mention.candidates[0]?.probability === "number");
+  const line = (one, place, isFound = false) => {
+    const key = String(place + 1);
+    const chance = strength(one, !isFound && typeof item.mention.candidates[0]?.probability === "number");
     const alias = one.alias === one.name ? "" : one.alias;
     const label = [one.name, alias, nameTypes(one.types), chance.textContent].filter(Boolean).join(", ");
     return make("li", {},
@@ -92,7 +93,7 @@ function candidatesPanel(bench, leave, threshold) {
     id: "search", label: "Other concept", item: () => item, onleave: leave, onsearch: bench.search,
     onfound: (concepts) => {
       list.hidden = concepts !== null;
-      fill(results, ...(concepts ?? []).map((one) => line(one, "")), concepts?.length === 0 && make("li", { class: "dim" }, "Nothing found."));
+      fill(results, ...(concepts ?? []).map((one, place) => line(one, place, true)), concepts?.length === 0 && make("li", { class: "dim" }, "Nothing found."));
     },
     onchoose: (concept, of) => choose(of, concept.cui, concept),
   });
@@ -101,6 +102,15 @@ function candidatesPanel(bench, leave, threshold) {
 
   return {
     element, search: search.field,
+    /** While found concepts are shown, digits choose one of them; returns whether a key did that. */
+    press({ key, repeat = false }) {
+      if (!list.hidden || !/^[1-9]$/.test(key)) return false;
+      const found = /** @type {HTMLElement|undefined} */ (results.querySelectorAll(".choose")[Number(key) - 1]);
+      if (bench.busy()) say(`This key did nothing: ${bench.busy()}`);
+      else if (!found) say(`Nothing with the number ${key} was found.`);
+      else if (!repeat) found.click();
+      return true;
+    },
     /** @param {any} next @param {any[]} offer what can be done besides */
     draw(next, offer = []) {
       item = next;
@@ -116,7 +126,7 @@ function candidatesPanel(bench, leave, threshold) {
       shown = now;
       fill(head, mention.text);
       fill(words, item.words ?? sentence(mention, threshold));
-      fill(list, ...mention.candidates.slice(0, 9).map((one, place) => line(one, String(place + 1))),
+      fill(list, ...mention.candidates.slice(0, 9).map((one, place) => line(one, place)),
         answer(NIL, "0", "no concept in this vocabulary"),
         bench.more.noMention && answer(NO_MENTION, "x", "not a mention"));
     },
@@ -133,7 +143,7 @@ export function workbench(main, bench, { bar, pane, side = [], focus, threshold 
     make("div", { class: "pane" }, ...pane), make("div", { class: "side" }, panel.element, ...side));
   panel.draw(null);
   fill(main, element);
-  return { bench, element, panel, focus, press: (event, at) => press(event, bench, at) };
+  return { bench, element, panel, focus, press: (event, at) => panel.press(event) || press(event, bench, at) };
 }
 
 /** The keys of a part of the page, to be read. */

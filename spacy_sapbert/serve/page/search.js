@@ -1,9 +1,16 @@
-// A search for concepts as one types; Enter takes the first.
+// A search for concepts as one types; Enter takes one that alone has what was typed.
 
 import { post } from "./api.js";
 import { make, say } from "./dom.js";
 
 const PAUSE = 120;  // milliseconds after the last key
+
+/** The only concept that has a text as its name, id or code, else the only one with its words in a name. */
+export function onlyFit(concepts) {
+  const [exact, words] = ["exact", "words"].map((match) => concepts.filter((one) => one.match === match));
+  const [first, ...others] = exact.length ? exact : words;
+  return others.length ? undefined : first;
+}
 
 /**
  * @param {{id: string, label: string, value?: string, onfound: (concepts: any[]|null) => void,
@@ -16,7 +23,7 @@ export function searchField({ id, label, value = "", onfound, item = () => null,
   let timer = 0;
   let choosing = false;
   let left = 0;  // times that the field was left with Escape
-  /** @type {Promise<any[]>|null} */
+  /** What was found; null = it failed. @type {Promise<any[]|null>|null} */
   let running = null;
   const field = make("input", {
     id, type: "search", maxlength: 200, autocomplete: "off", spellcheck: "false", placeholder: "words, id or code", value,
@@ -36,7 +43,7 @@ export function searchField({ id, label, value = "", onfound, item = () => null,
       .then(({ concepts }) => {
         if (own === asked) onfound(concepts);
         return concepts;
-      }, (error) => { say(error.message, true); return []; });
+      }, (error) => { say(error.message, true); return null; });
   };
   const reset = () => {
     stop();
@@ -49,9 +56,13 @@ export function searchField({ id, label, value = "", onfound, item = () => null,
     const wait = (value) => { choosing = field.readOnly = value; onsearch?.(value); };
     if (!running) find();
     wait(true);
-    const [first] = (await running) ?? [];
+    const found = await running;
     wait(false);
-    if (first && own === left) onchoose(first, shown);
+    if (!found || own !== left) return;
+    const fit = onlyFit(found);
+    if (fit) onchoose(fit, shown);
+    else if (found.some((one) => one.match !== "near")) say("Several concepts fit: Tab goes to them.");
+    else say(found.length ? "No concept has these words. Tab goes to similar ones." : "Nothing found.");
   };
   field.addEventListener("input", () => {
     stop();

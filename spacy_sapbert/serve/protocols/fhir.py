@@ -325,7 +325,8 @@ def list_page(
     count = MOST if given.count is None else min(given.count, MOST)
     if text := (given.filter or "").strip():
         coded = describe_codes(kb, text, MOST_FOUND)
-        found = merge_found(coded, find_names(kb, text, MOST_FOUND), (), MOST_FOUND)
+        named = find_names(kb, text, MOST_FOUND)
+        found = merge_found(text, coded, named, (), MOST_FOUND)
         concepts = [kb.concept(one["cui"]) for one in found]
         codes = [code for one in concepts if one for code in codes_of(one, system)]
         codes = [*dict.fromkeys(codes)]
