@@ -97,6 +97,24 @@ def find_concept(kb: KnowledgeBase, cui: str) -> Concept:
     return concept
 
 
+def name_chosen(kb: KnowledgeBase, ids: Iterable[str | None]) -> list[FoundConcept]:
+    """Return what is shown of chosen concepts, by the ids that were chosen.
+
+    An id may be retired; what is no id of the knowledge base is left out.
+    """
+    chosen = sorted({id for id in ids if id})
+    names, types = kb.store.names_of_cuis(chosen), kb.store.types(chosen)
+    found = []
+    for id in chosen:
+        name, of = names.get(id), types.get(id, [])
+        if name is None and (concept := kb.concept(id)):  # retired
+            name, of = concept.name, concept.types
+        if name is not None:
+            one = FoundConcept(cui=id, name=name, alias=name, score=None, types=of)
+            found.append(one)
+    return found
+
+
 def name_concepts(kb: KnowledgeBase, cuis: Iterable[str]) -> list[ConceptName]:
     """Return ids with their names, by name."""
     cuis = [*cuis]

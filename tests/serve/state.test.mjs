@@ -24,7 +24,7 @@ const load = (name) => import(pathToFileURL(`${process.env.PAGE}/${name}`));
 const { EMPTY, NIL, NO_MENTION, OPEN, addDecisions, changeOf, cutText, isReplaced, isUnsaved, newMention, progress, shownChoice, trimSpan, update } =
   await load("state.js");
 const { COMMANDS, press } = await load("keys.js");
-const { noteBench, queueBench } = await load("deciding.js");
+const { nameOf, noteBench, queueBench } = await load("deciding.js");
 const { onlyFit, searchField } = await load("search.js");
 
 const candidate = (cui, score, more = {}) =>
@@ -399,6 +399,26 @@ test("a search decides the mention of its key, and keys do nothing until then", 
       await one.pass(10_000);
       assert.equal(one.state().undo.length, 1);
     }
+  }
+});
+
+test("a concept that was searched for has its name in another tab and after a reload", () => {
+  const found = { cui: "C7", name: "Syncope", alias: "fainting", types: ["T184"] };
+  const open = opened(sure(0, 5), sure(6, 9));
+  const item = { document: "d", name: "note", mention: open.note.mentions[0] };
+  const state = change(open, [changeOf(item, "C7", found)], "k");
+  const [{ concept, ...write }] = state.writes;
+  assert.equal(concept.name, "Syncope");
+  for (const kept of [
+    addDecisions(open.note, state.writes),  // not written before the reload
+    addDecisions(open.note, [{ ...write, concept: found }]),  // read from the service
+    update(open, { type: "elsewhere", decisions: state.writes }).note,
+    // a mark whose candidates come later
+    update({ ...EMPTY, note: addDecisions(noteOf(), state.writes) },
+      { type: "filled", document: "d", span: { start: 0, end: 5 }, found: { certainty: "sure", candidates: [candidate("C1", 1)] } }).note,
+  ]) {
+    assert.equal(nameOf("C7", kept.mentions[0]), "Syncope");
+    assert.deepEqual(kept.mentions[0].candidates.at(-1).types, ["T184"]);
   }
 });
 

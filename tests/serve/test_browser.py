@@ -53,7 +53,8 @@ def reviewed(listen, make_kb, few_concepts, tmp_path_factory) -> ThreadClient:
     folder = tmp_path_factory.mktemp("browser")
     hostile = Concept("C<i>9</i>", [NAME], definition=SCRIPT, types=["T047"])
     # Only names are linked; what is like a name has no concept, but candidates.
-    kb = make_kb(folder, [*few_concepts, hostile], threshold=0.999)
+    fevers = [Concept(f"F{n}", [f"Fever of ward {n}"]) for n in range(10)]
+    kb = make_kb(folder, [*few_concepts, hostile, *fevers], threshold=0.999)
     return listen(kb, ReviewStore(folder / "reviews.db"))
 
 
@@ -318,6 +319,42 @@ def test_enter_takes_no_neighbour_of_nonsense_and_a_digit_takes_what_is_found(
     page.keyboard.press("2")
     expect_decided(page, 1)
     assert find(reviewed, "weak", text) == [("fever", cui)]
+
+
+def test_a_concept_that_was_searched_for_keeps_its_name(page, reviewed):
+    link(page, "Named: fever, MI.", "named")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(CURRENT)
+    page.keyboard.press("/")
+    page.keyboard.type("appendectomy")
+    page.keyboard.press("Enter")
+    expect_decided(page, 1)
+    shown = ".text .decided[aria-label^='fever, Appendectomy']"
+    other.wait_for_selector(shown)
+    page.reload()
+    page.wait_for_selector(shown)
+    page.click(".text .mention:has-text('fever')")
+    chosen = page.locator(".panel .choose[aria-pressed=true]")
+    playwright.expect(chosen).to_contain_text("Appendectomy")
+    # Two persons differ, and a third concept settles it.
+    become(page, "Cleo")
+    page.locator(CURRENT).focus()
+    page.keyboard.press("1")
+    expect_decided(page, 1)
+    page.click("nav a[href='#agree']")
+    page.select_option("#of-document", label="named")
+    rows = page.locator("[aria-label=Differences] tbody tr")
+    playwright.expect(rows).to_have_count(1)
+    rows.locator("td").last.click()
+    page.keyboard.press("/")
+    page.keyboard.type("headache")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tr:has-text('Headache ✓')")
+    expect_saved(page)
+    page.reload()
+    page.select_option("#of-open", label="all")
+    page.wait_for_selector("tr:has-text('Appendectomy'):has-text('Headache ✓')")
 
 
 def test_decisions_wait_for_the_network_and_a_reload(page, reviewed):

@@ -17,7 +17,7 @@ from ..depends import (
     need_one_process,
     need_store,
 )
-from ..lookup import find_concept
+from ..lookup import FoundConcept, find_concept, name_chosen
 from ..problems import wrong_request
 from ..requests import LONGEST_VALUE, check_texts
 from ..reviews import agreement, export, quality, queue
@@ -76,6 +76,7 @@ class DocumentAnswer(BaseModel):
 
     Attributes:
         kb: Digest of the knowledge base that the mentions are linked to.
+        concepts: Those that were chosen, which mentions may not have as candidates.
     """
 
     id: str
@@ -84,6 +85,7 @@ class DocumentAnswer(BaseModel):
     kb: str
     mentions: list[ShownMention]
     decisions: list[Decision]
+    concepts: list[FoundConcept]
     done: list[str]
 
 
@@ -188,6 +190,7 @@ async def read_document(
         kb=kb,
         mentions=mentions,
         decisions=decisions,
+        concepts=name_chosen(service.kb, [one.chosen for one in decisions]),
         done=done.get(id, []),
     )
 

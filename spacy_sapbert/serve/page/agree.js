@@ -6,7 +6,7 @@ import { listBench, nameOf, writeStep } from "./deciding.js";
 import { fill, make, say, select, table } from "./dom.js";
 import { around, where } from "./places.js";
 import { flush } from "./session.js";
-import { NIL, NO_MENTION, changeOf, isOpen, newMention } from "./state.js";
+import { NIL, NO_MENTION, candidateOf, changeOf, isOpen, newMention } from "./state.js";
 
 const AGREED = "agreed";  // in exports: what holds
 let filter = { document: "", reviewer: "", open: "true" };
@@ -22,10 +22,11 @@ export async function render(main, info) {
   });
   if (!found) return null;
   const { differences, reviewers, pairs } = found;
+  const concepts = new Map(differences.concepts.map((one) => [one.cui, one]));
   const { document: note, reviewer: who, open } = filter;
   const items = differences.places.filter(({ place, choices, agreed }) =>
     (!open || agreed === null) && (!note || place.document === note) && (!who || who in choices))
-    .map((one) => itemOf(one, differences.names));
+    .map((one) => itemOf(one, concepts));
   const people = [...new Set(items.flatMap((one) => Object.keys(one.choices)))].sort();
   const bench = listBench({
     say,
@@ -77,10 +78,10 @@ export async function render(main, info) {
 }
 
 /** A difference whose candidates are what people chose. */
-function itemOf({ place, choices, agreed }, names) {
+function itemOf({ place, choices, agreed }, concepts) {
   const cuis = [...new Set([...Object.values(choices), agreed])].filter((cui) => cui && cui !== NIL && cui !== NO_MENTION);
-  const candidates = cuis.map((cui) => ({
-    cui, name: names[cui] ?? cui, types: [], score: null, probability: null, tie: null,
+  const candidates = cuis.map((cui) => candidateOf({
+    name: cui, ...concepts.get(cui),
     alias: Object.keys(choices).filter((who) => choices[who] === cui).join(", "),
   }));
   return {

@@ -20,10 +20,11 @@ async function open(id, start) {
   const found = await attempt("Reading …", () => readDecisions(() => get(path)));
   if (!found) return false;
   const isOwn = (one) => one.reviewer === reviewer() && !one.settles;
-  const own = new Map(found.decisions.filter(isOwn).map((one) => [placeOf(one), one.chosen]));
-  const mentions = found.mentions.map((one) => newMention(one, own.get(placeOf(one)) ?? null));
+  const concepts = new Map(found.concepts.map((one) => [one.cui, one]));
+  const decisions = found.decisions.map((one) => ({ ...one, concept: concepts.get(one.chosen) }));
   const { name, text, kb, done } = found;
-  const note = addDecisions({ id: found.id, name, text, kb, done, mentions }, getState().writes.filter(isOwn));
+  const note = addDecisions({ id: found.id, name, text, kb, done, mentions: found.mentions.map((one) => newMention(one)) },
+    [...decisions, ...getState().writes].filter(isOwn));
   const place = note.mentions.findIndex((one) => one.start === start);
   dispatch({ type: "opened", note, current: place < 0 ? undefined : place });
   return true;

@@ -76,11 +76,11 @@ async function sendAll() {
     const writes = state.writes.slice(0, most);
     const keys = writes.map((one) => one.key);
     try {
-      await post("reviews/decisions", { decisions: writes.map(({ before, ...one }) => one) });
+      await post("reviews/decisions", { decisions: writes.map(({ before, concept, ...one }) => one) });
       written += 1;
       dispatch({ type: "written", keys });
-      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, label, chosen }) =>
-        ({ reviewer, document, start, end, label, chosen })));
+      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, label, chosen, concept }) =>
+        ({ reviewer, document, start, end, label, chosen, concept })));
       wait = FIRST_WAIT;
       most = TOGETHER;
     } catch (error) {

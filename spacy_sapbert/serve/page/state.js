@@ -45,7 +45,8 @@
  *
  * @typedef {Item & {before: string|null, after: string|null}} Change
  *
- * @typedef {{document: string, start: number, end: number, label: string, chosen: string|null}} Decision
+ * @typedef {{document: string, start: number, end: number, label: string, chosen: string|null,
+ *   concept?: Partial<Candidate>}} Decision `concept` is what is shown of the one that is chosen
  *
  * @typedef {Decision & {key: string, reviewer: string, before: string|null, kb: string, settles: boolean,
  *   shown: {cui: string, score: number|null}[]}} Write a decision that is not written yet
@@ -137,11 +138,13 @@ function put(note, mention, chosen) {
  * @param {Note} note @param {Decision[]} decisions @returns {Note}
  */
 export function addDecisions(note, decisions) {
-  for (const { document, start, end, label = "", chosen } of decisions) {
+  for (const { document, start, end, label = "", chosen, concept } of decisions) {
     if (document !== note.id) continue;
     const text = [...note.text].slice(start, end).join("");
     if (placeOf(note, { start, end }) >= 0 || (chosen !== null && chosen !== NO_MENTION)) {
       note = put(note, newMention({ start, end, label, text, pending: true }, chosen, true), chosen);
+      const mention = note.mentions[placeOf(note, { start, end })];
+      if (mention && concept) note = fillMention(note, mention, { candidates: withCandidate(mention.candidates, candidateOf(concept)) });
     }
   }
   return note;
@@ -187,11 +190,14 @@ export function cutText(length, mentions) {
  * @returns {Change}
  */
 export function changeOf(item, chosen, candidate) {
-  const found = candidate && { cui: "", name: "", alias: "", score: null, probability: null, tie: null, types: [], ...candidate };
-  const mention = { ...item.mention, candidates: withCandidate(item.mention.candidates, found) };
+  const mention = { ...item.mention, candidates: withCandidate(item.mention.candidates, candidate && candidateOf(candidate)) };
   const after = mention.own && chosen === NO_MENTION ? null : chosen;
   return { ...item, mention, before: mention.chosen, after };
 }
+
+/** A candidate of which not all is known. @param {Partial<Candidate>} known @returns {Candidate} */
+export const candidateOf = (known) =>
+  ({ cui: "", name: "", alias: "", score: null, probability: null, tie: null, types: [], ...known });
 
 /** @param {Candidate[]} candidates @param {Candidate|undefined} candidate */
 function withCandidate(candidates, candidate) {
@@ -219,7 +225,8 @@ function apply(state, changes, about, key) {
     if (document === null || before === after) return;
     const { start, end, label } = mention;
     const shown = mention.candidates.map(({ cui, score }) => ({ cui, score }));
-    writes.push({ key: `${key}-${number}`, reviewer, document, start, end, label, chosen: after, before, kb, settles, shown });
+    const concept = mention.candidates.find((one) => one.cui === after);
+    writes.push({ key: `${key}-${number}`, reviewer, document, start, end, label, chosen: after, concept, before, kb, settles, shown });
   });
   return { state: { ...state, note, writes: [...state.writes, ...writes] }, keys: writes.map((one) => one.key) };
 }

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ...kb.knowledge_base import KnowledgeBase
+from ..lookup import FoundConcept, name_chosen
 from .decisions import NO_MENTION, OPEN, Decision, Spot
 from .queue import Place, group_by_document, show_place
 from .store import ReviewedDocument, ReviewStore
@@ -69,7 +70,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """The first places where reviewers differ, and the names of their concepts.
+    """The first places where reviewers differ, and the concepts that were chosen.
 
     Attributes:
         total: Number of all places.
@@ -77,7 +78,7 @@ class Differences:
 
     total: int
     places: list[Difference]
-    names: dict[str, str]
+    concepts: list[FoundConcept]
 
 
 def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
@@ -223,5 +224,5 @@ def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
                 found.append(Difference(place, choices, agreed))
     found.sort(key=lambda one: one.agreed is not None)
     first = found[:MOST_DIFFERENCES]
-    ids = {id for one in first for id in (*one.choices.values(), one.agreed) if id}
-    return Differences(len(found), first, kb.store.names_of_cuis(ids))
+    ids = {id for one in first for id in (*one.choices.values(), one.agreed)}
+    return Differences(len(found), first, name_chosen(kb, ids))
