@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import SapbertError
 from ..io.version import __version__
-from .api import columns, concepts, health, linking, reviews
+from .api import columns, concepts, health, kept_columns, linking, reviews
 from .description import describe_api, describe_errors
 from .guard import Application, Guard
 from .logs import EventLog
@@ -42,6 +42,7 @@ ROUTERS = (
     concepts.router,
     columns.router,
     reviews.router,
+    kept_columns.router,
     reconcile.router,
     inception.router,
     fhir.router,

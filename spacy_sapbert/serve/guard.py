@@ -31,7 +31,8 @@ from .protocols.errors import answer_error
 from .settings import Settings, is_allowed_host
 
 UNKNOWN_ROUTE = "other"
-TABLE_PATH, TABLE_BYTES = "/column/write", 1 << 26
+# All that was shown of a table, to be written or kept.
+TABLES, TABLE_BYTES = ("/column/write", "/reviews/columns"), 1 << 26
 DRAINED = 16  # times the limit of a body that are read before its answer
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -130,7 +131,7 @@ class Guard:
                 429,
             )
         limit = self.limits.body
-        if path == TABLE_PATH:  # all that was shown of a table
+        if path in TABLES:
             limit = max(limit, TABLE_BYTES)
         body = await self.read_body(receive, limit)
         scope.setdefault("state", {})["access"] = access

@@ -24,7 +24,7 @@ class Limits:
         waiting: Requests that wait for the linking thread.
         of_client: Requests of one address at once.
         seconds: For a body to arrive, and then for an answer.
-        kept: Documents that are kept for review.
+        kept: Documents and columns that are kept for review.
     """
 
     body: int = 4 * MIB

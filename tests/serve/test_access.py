@@ -30,6 +30,7 @@ READ = (
 )
 MANAGE = {
     "DELETE /reviews/documents/{id}",
+    "DELETE /reviews/columns/{id}",
     "POST /reviews/documents/{id}/assigned",
     "POST /reviews/teach",
     "DELETE /reviews/teach/{number}",
@@ -107,6 +108,10 @@ def test_a_name_is_bound_to_its_token(guarded):
         }
         return send(guarded, token, "POST /reviews/decisions", {"decisions": [body]})
 
+    def choices(reviewer: str) -> Any:
+        one = {"key": "c" * 8, "reviewer": reviewer, "term": 0, "chosen": None}
+        return {"decisions": [one]}
+
     assert decide(ANNA, "Anna Huber", "k" * 8).status == 200
     table = {"header": ["a"], "rows": [], "terms": [], "mapped": {}, "kb": ""}
     for other in ("anna huber", "Ben"):
@@ -116,6 +121,7 @@ def test_a_name_is_bound_to_its_token(guarded):
             decide(ANNA, other, "n" * 8, settles=True),
             send(guarded, ANNA, f"POST /reviews/documents/{document}/done", done),
             send(guarded, ANNA, "POST /column/write", {**table, "reviewer": other}),
+            send(guarded, ANNA, "POST /reviews/columns/x/choices", choices(other)),
         ):
             assert (answer.status, answer.code) == (403, "E486")
     assert decide(REVIEWER, "Ben", "m" * 8).status == 200

@@ -527,9 +527,9 @@ def test_a_page_shows_what_its_token_may_do(browser, listen, sample_kb, tmp_path
     page.wait_for_selector("main:has-text('for linking and search only')")
 
 
-def open_table(page: Any, table: str, **chosen: str) -> None:
+def open_table(page: Any, table: str, name: str = "a.csv", **chosen: str) -> None:
     """Read a table, choose columns for what its fields ask for, and map it."""
-    file = {"name": "a.csv", "mimeType": "text/csv", "buffer": table.encode()}
+    file = {"name": name, "mimeType": "text/csv", "buffer": table.encode()}
     page.set_input_files("#table", files=[file])
     for field, column in chosen.items():
         page.select_option(f"#{field}", label=column)
@@ -581,6 +581,59 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
     assert [row["predicate_id"] for row in rows[:2]] == [
         *("skos:exactMatch", "skos:broadMatch")
     ]
+
+
+def test_a_column_is_kept_through_reloads_and_tabs_as_it_was_decided(page, reviewed):
+    become(page, "Cora")
+    page.click("nav a[href='#column']")
+    terms = [f"ward {number} fever" for number in range(1_000)]
+    open_table(
+        page,
+        "term,n\n" + "".join(f"{term},1\n" for term in [*terms, "MI"]),
+        "wards.csv",
+    )
+    page.wait_for_selector("tr[aria-current]:has-text('ward 0 fever')", timeout=60_000)
+    other = page.context.new_page()
+    other.goto(page.url)
+    page.keyboard.press("/")
+    page.keyboard.type("appendectomy")
+    page.keyboard.press("Enter")
+    row = "tr:has-text('ward {} fever'):has-text('{}'):has-text('decided')"
+    page.wait_for_selector(row.format(0, "Appendectomy"))
+    other.wait_for_selector(row.format(0, "Appendectomy"))
+    decided = page.locator(".facets:has-text('decided ✓ 3')")
+    page.route("**/choices", lambda route: route.abort())
+    page.keyboard.press("0")  # ward 1: it waits
+    page.wait_for_selector("#saved.bad:has-text('1 not saved')")
+    other.keyboard.press("n")
+    other.keyboard.press("n")
+    other.keyboard.press("0")  # ward 2
+    expect_saved(other)
+    page.unroute("**/choices")
+    playwright.expect(decided).to_be_visible()
+    page.reload()
+    for tab in (page, other):
+        tab.wait_for_selector(row.format(0, "Appendectomy"))
+        for number in (1, 2):
+            tab.wait_for_selector(row.format(number, "no concept"))
+        expect_saved(tab)
+    other.keyboard.press("u")  # its own choice, and no other
+    say(other, "Undone")
+    expect_saved(other)
+    page.click("nav a[href='#notes']")
+    page.click("nav a[href='#column']")
+    page.wait_for_selector("tr:has-text('wards.csv'):has-text('2 of 1001')")
+    become(page, "Cleo")  # has decided nothing
+    page.wait_for_selector("tr:has-text('wards.csv'):has-text('0 of 1001')")
+    page.click("a:has-text('wards.csv')")
+    page.wait_for_selector("tr[aria-current]:has-text('ward 0 fever')")
+    assert "decided" not in page.locator(".facets").inner_text()
+    page.click("a:has-text('All columns')")
+    page.click("tr:has-text('wards.csv'):has-text('of 1001') button:has-text('Delete')")
+    say(page, "Deleted for good.")
+    assert (
+        reviewed.get(f"/reviews/columns/{other.url.rpartition('/')[2]}").status == 404
+    )
 
 
 def test_texts_and_names_stay_texts_and_are_read_apart(page):

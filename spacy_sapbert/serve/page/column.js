@@ -1,14 +1,17 @@
 // Column: a table with a column of terms, mapped, corrected and downloaded. What was shown
-// is what is written. It is kept while the page is open, and nowhere else.
+// is what is written. A service with reviews keeps it, and each choice when it is made.
 
-import { attempt, get, post, reviewer, saveFile, send, withJson } from "./api.js";
-import { listKeys, makeList, menu, workbench } from "./bench.js";
+import { attempt, get, post, remove, reviewer, saveFile, send, withJson } from "./api.js";
+import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
 import { listBench, nameOf } from "./deciding.js";
-import { countOf, fileField, fill, make, say, select, strength } from "./dom.js";
+import { countOf, fileField, fill, growingTable, later, localTime, make, said, say, select, strength, sureButton } from "./dom.js";
+import { dispatch, getState, listen, readDecisions } from "./session.js";
 import { NIL, changeOf, isOpen, newMention } from "./state.js";
 
 const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
+const LONGEST_NAME = 200;  // characters
+const DRAFT = "terms";  // what is not mapped yet outlives a reload
 const STATES = { decided: "decided ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 const RELATIONS = ["exact", "broad", "narrow", "related"];
 const ALL = { state: "", words: "", sort: "" };
@@ -20,87 +23,171 @@ const SORTS = {
 
 /**
  * @typedef {object} Item a term, which may be in several rows
+ * @property {number} number its place among the terms
  * @property {import("./state.js").Mention} mention
  * @property {any} found what the service said of it
  * @property {number} times
  * @property {string} relation of the term to what is chosen
  * @property {any[]} verdicts on the ids that its rows have
+ *
+ * @typedef {object} Column
+ * @property {string|null} id null = it is not kept
+ * @property {string} name
+ * @property {string} kb digest of the knowledge base that was asked
+ * @property {{header: string[], rows: any[][], place: number, subject: string}} sheet `place` of the column of the
+ *   terms, and the name of that of ids
+ * @property {Item[]} items
+ * @property {boolean} saved what was decided is kept, or was downloaded
  */
 
-/** Header and rows, the place of the column of the terms, and the name of that of ids. @type {any} */
-let table = null;
-let kb = "";  // digest of the knowledge base that was asked
-/** @type {Item[]} */
-let items = [];
+/** What is open. @type {Column|null} */
+let column = null;
+let bench = newBench();
 let filter = ALL;
-let draft = "";
-let kept = true;  // what was decided was downloaded
 /** @type {any} */
 let view = null;
 
 const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? first?.score ?? -1;
 const stateOf = ({ mention, found }) => (isOpen(mention) ? found.status : "decided");
 const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
+const addressOf = (id) => `reviews/columns/${id}/choices`;
+const itemsOf = () => column?.items ?? [];
 
-const bench = listBench({
-  say, draw,
-  focusSearch: () => view.panel.search.focus(),
-  decide: (item, chosen, candidate) => change([item], () => ({
-    mention: { ...changeOf(item, chosen, candidate).mention, chosen }, relation: chosen === NIL ? "" : "exact",
-  })),
-  more: {
-    sure() {
-      const sure = items.filter(({ mention }) => isOpen(mention) && mention.certainty === "sure");
-      if (!sure.length) { say("Nothing that is open is sure."); return; }
-      bench.record(bench.item(), change(sure, ({ mention }) => ({ mention: { ...mention, chosen: mention.cui }, relation: "exact" })));
-      draw();
-      bench.showOpen(bench.item());
-      say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
+/** What is decided in one column, with its undo. */
+function newBench() {
+  const made = listBench({
+    say, draw,
+    focusSearch: () => view.panel.search.focus(),
+    decide: (item, chosen, candidate) => change([item], () => ({ chosen, predicate: chosen === NIL ? "" : "exact", concept: candidate })),
+    more: {
+      sure() {
+        const sure = itemsOf().filter(({ mention }) => isOpen(mention) && mention.certainty === "sure");
+        if (!sure.length) { say("Nothing that is open is sure."); return; }
+        const back = change(sure, ({ mention }) => ({ chosen: mention.cui, predicate: "exact" }));
+        if (!back) return;
+        made.record(made.item(), back);
+        draw();
+        made.showOpen(made.item());
+        say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
+      },
+      relate(item) {
+        if (!item?.relation) { say("Choose a concept first."); return; }
+        const predicate = RELATIONS[(RELATIONS.indexOf(item.relation) + 1) % RELATIONS.length];
+        const back = change([item], () => ({ chosen: item.mention.chosen, predicate }));
+        if (!back) return;
+        made.record(item, back);
+        draw([item]);
+        say(`“${item.mention.text}”: ${predicate}.`);
+      },
     },
-    relate(item) {
-      if (!item?.relation) { say("Choose a concept first."); return; }
-      const relation = RELATIONS[(RELATIONS.indexOf(item.relation) + 1) % RELATIONS.length];
-      bench.record(item, change([item], () => ({ relation })));
-      draw([item]);
-      say(`“${item.mention.text}”: ${relation}.`);
-    },
-  },
-});
-
-/** Changes items, and returns what takes it back. @param {Item[]} changed @param {(item: Item) => Partial<Item>} values */
-function change(changed, values) {
-  const before = changed.map(({ mention, relation }) => ({ mention, relation }));
-  for (const item of changed) Object.assign(item, values(item));
-  kept = false;
-  return () => {
-    changed.forEach((item, at) => Object.assign(item, before[at]));
-    return true;
-  };
+  });
+  return made;
 }
 
-addEventListener("beforeunload", (event) => { if (!kept) event.preventDefault(); });
+/** Shows a choice. @param {Item} item @param {any} choice with the `concept`, if it may be no candidate */
+function put(item, { chosen, predicate, concept }) {
+  item.mention = { ...changeOf(/** @type {any} */ (item), chosen, concept).mention, chosen };
+  item.relation = predicate;
+}
 
-export async function render(main, info) {
+/**
+ * Makes choices, and returns what takes them back, or null if nobody has a name.
+ * @param {Item[]} items @param {(item: Item) => any} choiceOf
+ */
+function change(items, choiceOf) {
+  const who = column?.id ? PAGE.reviewer() : "";
+  if (!column || (column.id && !who)) return null;
+  const { id } = column;
+  const write = (choices) => {
+    const key = PAGE.key();
+    const writes = items.map((item, at) => {
+      const { chosen, candidates } = item.mention;
+      const before = { chosen, predicate: item.relation, concept: candidates.find((one) => one.cui === chosen) };
+      put(item, choices[at]);
+      return { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, ...choices[at], before };
+    });
+    if (id) dispatch({ type: "queued", writes });
+    return writes;
+  };
+  column.saved = Boolean(id);
+  const before = write(items.map(choiceOf)).map((one) => one.before);
+  return () => Boolean(write(before));
+}
+
+addEventListener("beforeunload", (event) => { if (column && !column.saved) event.preventDefault(); });
+
+// What the same person chose in another tab, and what the service did not take.
+listen((state, before, event) => {
+  if (!column?.id) return;
+  const own = addressOf(column.id);
+  const isOwn = (one) => one.to === own && one.reviewer === reviewer();
+  const waits = new Set(state.writes.filter(isOwn).map((one) => /** @type {any} */ (one).term));
+  const choices = event.type === "elsewhere" ? event.decisions.filter(isOwn)
+    : event.type === "refused" ? before.writes.filter((one) => event.keys.includes(one.key) && isOwn(one)).map((/** @type {any} */ one) => ({ term: one.term, ...one.before }))
+      : [];
+  const changed = choices.filter(({ term }) => !waits.has(term));
+  for (const one of changed) put(column.items[one.term], one);
+  if (changed.length) draw();
+});
+
+/** Opens a column that the service keeps. @param {string} id */
+async function open(id) {
+  const who = reviewer();
+  const found = await attempt("Reading …", () => readDecisions(() => get(`reviews/columns/${id}?reviewer=${encodeURIComponent(who)}`)));
+  if (!found) return false;
+  const { name, kb, sheet, decisions, concepts } = found;
+  const times = countTerms(sheet);
+  const items = found.terms.map((one, number) => newItem(one.term, number, one.found, times, one.verdicts));
+  const named = new Map(concepts.map((one) => [one.cui, one]));
+  const writes = getState().writes.filter((one) => one.to === addressOf(id) && one.reviewer === who);
+  for (const one of [...decisions.map((choice) => ({ ...choice, concept: named.get(choice.chosen) })), ...writes]) put(items[one.term], one);
+  start({ id, name, kb, sheet, items, saved: true });
+  return true;
+}
+
+/** The number of rows of each term. */
+function countTerms({ rows, place }) {
+  const times = new Map();
+  for (const row of rows) times.set(textOf(row[place]), (times.get(textOf(row[place])) ?? 0) + 1);
+  return times;
+}
+
+/** @returns {Item} */
+function newItem(term, number, found, times, verdicts = []) {
+  const mention = newMention({ ...found, text: term, start: 0, end: 0 });
+  return { number, found, mention, times: times.get(term) ?? 0, relation: "", verdicts };
+}
+
+/** @param {Column|null} opened */
+function start(opened) {
+  [column, filter, bench] = [opened, ALL, newBench()];
+}
+
+export async function render(main, info, id) {
+  view = null;
   const offered = await attempt("Reading …", () => get("column/formats"));
   if (!offered) return null;
-  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4, value: draft });
-  text.addEventListener("input", () => { draft = text.value; });
+  if (id ? !(info.reviews && await open(id)) : column?.id) start(null);
+  if (id && !column) { fill(main, make("p", {}, info.why), make("p", {}, make("a", { href: "#column" }, "All columns"))); return null; }
+  const text = make("textarea", { id: "terms", dir: "auto", spellcheck: "false", rows: 4, value: sessionStorage.getItem(DRAFT) ?? "" });
+  text.addEventListener("input", () => sessionStorage.setItem(DRAFT, text.value));
   const paste = () => {
     const lines = text.value.split(/\r?\n/).filter((line) => line.trim());
     if (!lines.length) { say("Paste some terms first.", true); return; }
     if (lines.length > offered.rows) { say(`At most ${offered.rows.toLocaleString("en")} terms at a time.`, true); return; }
-    map({ header: ["term"], rows: lines.map((line) => [line]), place: 0, subject: "", claimed: "" });
+    const name = `Terms ${localTime(new Date().toISOString())}`;
+    map(name, { header: ["term"], rows: lines.map((line) => [line]), place: 0, subject: "" }, null, info);
   };
-  const intro = make("details", { class: "intro" }, make("summary", {}, "Terms, one a line, or a table"),
+  const intro = make("details", { class: "intro", hidden: Boolean(id) }, make("summary", {}, "Terms, one a line, or a table"),
     make("label", { for: "terms" }, "Terms"), text,
     make("div", { class: "row" },
       make("button", { class: "main", id: "map", onclick: paste }, "Map"),
-      fileField("table", "Table", {}, ([one]) => readFile(one, offered)),
-      make("span", { class: "dim" }, `${offered.endings.join(" ")}; it stays until this page is closed.`)));
+      fileField("table", "Table", {}, ([one]) => readFile(one, offered, info)),
+      make("span", { class: "dim" }, offered.endings.join(" "), info.reviews ? "" : `; it stays until this page is closed. ${info.why}`)));
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   words.addEventListener("input", () => narrow({ words: words.value }));
   const list = makeList(bench, ["Term", "Concept", "Certainty", "State", "Given id"], "Terms", cellsOf);
-  const [ask, facets] = [make("div", { class: "row" }), make("span", { class: "facets" })];
+  const [ask, facets, kept] = [make("div", { class: "row" }), make("span", { class: "facets" }), make("div", {})];
   const tools = make("div", { class: "row" },
     make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure ", make("kbd", {}, "a")),
     make("label", {}, "Search ", words),
@@ -108,17 +195,42 @@ export async function render(main, info) {
     facets,
     menu("Download", ...offered.formats.map((format) => make("button", { onclick: () => save(format) }, format))),
     menu("Keys", listKeys(bench)));
+  const title = column?.id
+    ? [make("a", { href: "#column", class: "back" }, "All columns"), make("h2", { dir: "auto" }, column.name)]
+    : [make("h2", {}, "Map a column of terms")];
   view = {
     ...workbench(main, bench, {
-      bar: [make("h2", {}, "Map a column of terms"), tools], pane: [intro, ask, list.element], focus: list.focus, threshold: info.threshold,
+      bar: [...title, tools], pane: [intro, ask, kept, list.element], focus: list.focus, threshold: info.threshold,
     }),
     list, intro, ask, tools, facets, leave() { view = null; },
   };
-  show();
+  intro.open = !column;
+  tools.hidden = !column;
+  list.element.hidden = !column;
+  narrow({});
+  if (info.reviews && !column) await drawKept(kept, info);
   return view;
 }
 
-async function readFile(one, offered) {
+/** The columns that the service keeps. */
+async function drawKept(element, info) {
+  let columns = await attempt("", () => readDecisions(() => get(`reviews/columns?reviewer=${encodeURIComponent(reviewer())}`)));
+  if (!columns?.length) return;
+  const table = growingTable(["Column", "Decided", "Since", ""], "Columns", (one) => [
+    make("a", { href: `#column/${one.id}`, dir: "auto" }, one.name),
+    `${one.decisions} of ${one.terms}`,
+    make("span", { class: "dim" }, localTime(one.time)),
+    info.manages && sureButton("Delete", `Delete “${one.name}” for good?`, async () => {
+      if (!await attempt("Deleting …", () => remove(`reviews/columns/${one.id}`))) return;
+      columns = columns.filter((other) => other !== one);
+      table.draw(columns);
+      say("Deleted for good.");
+    })]);
+  table.draw(columns);
+  fill(element, make("h3", {}, "Columns"), table.element);
+}
+
+async function readFile(one, offered, info) {
   const ending = offered.endings.find((known) => one.name.toLowerCase().endsWith(known));
   if (!ending) {
     say(`“${one.name}” is not a table that can be read: save it as ${offered.endings.join(", ")}.`, true);
@@ -141,57 +253,61 @@ async function readFile(one, offered) {
     make("button", { class: "main", onclick: () => {
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
       const header = first.checked ? names(found.header.map(() => "")) : found.header;
-      map({ header, rows, place: Number(place), subject: subject && header[Number(subject)], claimed: claimed && Number(claimed) });
+      const sheet = { header, rows, place: Number(place), subject: subject && header[Number(subject)] };
+      map(one.name.slice(-LONGEST_NAME), sheet, claimed === "" ? null : Number(claimed), info);
     } }, "Map it"));
   say(`${countOf(found.rows.length, "row")}.`);
 }
 
-async function map(given) {
-  const times = Map.groupBy(given.rows, (row) => textOf(row[given.place]));
+/**
+ * Maps a column, keeps it if the service does, and opens it.
+ * @param {string} name @param {Column["sheet"]} sheet @param {number|null} claimed place of the ids to verify
+ */
+async function map(name, sheet, claimed, info) {
+  const times = countTerms(sheet);
   const terms = [...times.keys()];
   /** @type {Item[]} */
-  const mapped = [];
+  const items = [];
+  let kb = "";
   for (let place = 0; place < terms.length; place += AT_ONCE) {
     say(`Mapping ${place} of ${terms.length} …`);
     const part = terms.slice(place, place + AT_ONCE);
     const answer = await attempt("", () => post("column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
-    mapped.push(...answer.found.map((found, at) => ({
-      found, mention: newMention({ ...found, text: part[at], start: 0, end: 0 }), times: times.get(part[at])?.length, relation: "", verdicts: [],
-    })));
-    if (given.claimed !== "" && !await verify(mapped.slice(-part.length), times, given.claimed)) return;
+    items.push(...answer.found.map((found, at) => newItem(part[at], place + at, found, times)));
+    if (claimed !== null && !await verify(items.slice(-part.length), sheet, claimed)) return;
     kb = answer.kb;
   }
-  [table, items, filter, kept] = [given, mapped, ALL, true];
-  say(`${countOf(terms.length, "term")} in ${countOf(table.rows.length, "row")}.`);
-  if (view) fill(view.ask);
-  show();
+  const id = info.reviews ? await attempt("Saving …", () => post("reviews/columns", {
+    name, kb, sheet, terms: items.map(({ mention, found, verdicts }) => ({ term: mention.text, found, verdicts })),
+  })) : null;
+  start({ id, name, kb, sheet, items, saved: true });
+  later.text = info.reviews && !id ? `${said()} It stays until this page is closed.`
+    : `${countOf(terms.length, "term")} in ${countOf(sheet.rows.length, "row")}.`;
+  if (id) sessionStorage.removeItem(DRAFT);
+  if (id) location.hash = `#column/${id}`;
+  else dispatchEvent(new Event("hashchange"));
 }
 
 /** Asks whether the ids that rows of terms have are right, and returns whether it was answered. */
-async function verify(some, times, claimed) {
-  const pairs = some.flatMap((item) => [...new Set(times.get(item.mention.text).map((row) => textOf(row[claimed]).trim()))]
-    .filter(Boolean).map((id) => ({ item, id })));
-  for (let place = 0; place < pairs.length; place += AT_ONCE) {
-    const part = pairs.slice(place, place + AT_ONCE);
+async function verify(some, { rows, place }, claimed) {
+  const ids = new Map(some.map((item) => [item.mention.text, new Set()]));
+  for (const row of rows) ids.get(textOf(row[place]))?.add(textOf(row[claimed]).trim());
+  const pairs = some.flatMap((item) => [...ids.get(item.mention.text) ?? []].filter(Boolean).map((id) => ({ item, id })));
+  for (let at = 0; at < pairs.length; at += AT_ONCE) {
+    const part = pairs.slice(at, at + AT_ONCE);
     const answer = await attempt("", () => post("verify", { texts: part.map(({ item }) => item.mention.text), ids: part.map(({ id }) => id) }));
     if (!answer) return false;
-    answer.verdicts.forEach((verdict, at) => part[at].item.verdicts.push({ id: part[at].id, ...verdict }));
+    answer.verdicts.forEach(({ verdict, why }, number) => part[number].item.verdicts.push({ id: part[number].id, verdict, why }));
   }
   return true;
-}
-
-function show() {
-  if (view) view.intro.open = !items.length;
-  if (view) view.tools.hidden = !items.length;
-  narrow({});
 }
 
 /** Shows other items, or in another order. @param {Partial<typeof ALL>} values */
 function narrow(values) {
   filter = { ...filter, ...values };
   const words = filter.words.toLowerCase();
-  const shown = items.filter((item) =>
+  const shown = itemsOf().filter((item) =>
     (!filter.state || stateOf(item) === filter.state) && item.mention.text.toLowerCase().includes(words));
   bench.fill(filter.sort ? shown.sort(SORTS[filter.sort]) : shown);
 }
@@ -203,7 +319,7 @@ function draw(changed) {
     type: "button", id: "relation", onclick: () => bench.more.relate(item),
   }, `It is the ${item.relation} concept `, make("kbd", {}, "r"))] : []);
   view.list.draw(changed);
-  const kinds = Object.entries(STATES).map(([kind, name]) => ({ kind, name, count: items.filter((one) => stateOf(one) === kind).length }));
+  const kinds = Object.entries(STATES).map(([kind, name]) => ({ kind, name, count: itemsOf().filter((one) => stateOf(one) === kind).length }));
   fill(view.facets, ...kinds.filter(({ count }) => count).map(({ kind, name, count }) => make("button", {
     type: "button", class: "chip", "aria-pressed": String(filter.state === kind),
     onclick: () => narrow({ state: filter.state === kind ? "" : kind }),
@@ -223,13 +339,13 @@ function cellsOf(item) {
 }
 
 async function save(format) {
-  if (!table) return;
-  const { header, rows, place, subject } = table;
+  if (!column) return;
+  const { sheet: { header, rows, place, subject }, kb, items } = column;
   const body = {
     header, rows, kb, subject, reviewer: reviewer(),
     terms: rows.map((row) => textOf(row[place])),
     mapped: Object.fromEntries(items.map(({ mention, found, relation }) =>
       [mention.text, { found, chosen: mention.chosen ?? "", predicate: relation }])),
   };
-  kept = await saveFile(`column/write?format=${format}`, withJson(body)) || kept;
+  if (await saveFile(`column/write?format=${format}`, withJson(body))) column.saved = true;
 }

@@ -76,7 +76,7 @@ document.addEventListener("keydown", (event) => {
   const onButton = Boolean(target.closest("button, a, input, summary"));
   if (!place.press(event, { inList, onButton })) return;
   event.preventDefault();
-  if (document.activeElement === document.body) place?.focus();
+  if (document.activeElement === document.body || document.activeElement === main) place?.focus();
 });
 
 // "nora" is the Nora who has decided before.
@@ -90,7 +90,7 @@ async function settleName() {
     if (known) field.value = known;
   } catch { /* without reviews there are no names */ }
   localStorage.setItem("reviewer", field.value);
-  if (shownFor !== reviewer() && ["note", "notes", "queue"].includes(part)) await show();
+  if (shownFor !== reviewer() && ["note", "notes", "queue", "column"].includes(part)) await show();
 }
 
 nameField().value = localStorage.getItem("reviewer") ?? "";

@@ -12,9 +12,10 @@ const KEPT = "writes";  // not saved before a reload, in this tab
 
 /** @type {import("./state.js").State} */
 let state = { ...EMPTY, writes: JSON.parse(sessionStorage.getItem(KEPT) ?? "[]") };
-/** What looks at each new state. @param {import("./state.js").State} state @param {import("./state.js").State} before */
-let listener = (state, before) => {};
-const others = new BroadcastChannel("decisions");
+/** @typedef {(state: import("./state.js").State, before: import("./state.js").State, event: any) => void} Listener */
+/** What looks at each new state. @type {Listener[]} */
+const listeners = [];
+const tabs = new BroadcastChannel("decisions");
 /** @type {Promise<void>|null} */
 let running = null;
 let slow = 0;  // timer
@@ -27,15 +28,17 @@ export function dispatch(event) {
   const before = state;
   state = update(state, event);
   if (state.writes !== before.writes) {
-    sessionStorage.setItem(KEPT, JSON.stringify(state.writes));
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify(state.writes));
+    } catch { /* too many for the browser: it asks before it leaves */ }
     showSaved();
     flush();
   }
-  listener(state, before);
+  for (const listener of listeners) listener(state, before, event);
 }
 
-/** @param {typeof listener} given */
-export const listen = (given) => { listener = given; };
+/** @param {Listener} given */
+export const listen = (given) => { listeners.push(given); };
 
 /** Says what is not saved; what is saved at once is not said again at each key. */
 function showSaved(problem = "") {
@@ -73,14 +76,15 @@ async function sendAll() {
   let wait = FIRST_WAIT;
   let most = TOGETHER;
   while (state.writes.length) {
-    const writes = state.writes.slice(0, most);
+    const [{ to }] = state.writes;
+    const others = state.writes.findIndex((one) => one.to !== to);
+    const writes = state.writes.slice(0, others < 0 ? most : Math.min(most, others));
     const keys = writes.map((one) => one.key);
     try {
-      await post("reviews/decisions", { decisions: writes.map(({ before, concept, ...one }) => one) });
+      await post(to ?? "reviews/decisions", { decisions: writes.map(({ to, before, concept, ...one }) => one) });
       written += 1;
       dispatch({ type: "written", keys });
-      others.postMessage(writes.filter((one) => !one.settles).map(({ reviewer, document, start, end, label, chosen, concept }) =>
-        ({ reviewer, document, start, end, label, chosen, concept })));
+      tabs.postMessage(writes.filter((one) => !one.settles).map(({ key, before, ...one }) => one));
       wait = FIRST_WAIT;
       most = TOGETHER;
     } catch (error) {
@@ -100,7 +104,7 @@ async function sendAll() {
   running = null;
 }
 
-others.addEventListener("message", ({ data }) => {
+tabs.addEventListener("message", ({ data }) => {
   const own = data.filter((one) => one.reviewer === reviewer());
   if (own.length) dispatch({ type: "elsewhere", decisions: own });
 });

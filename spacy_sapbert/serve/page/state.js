@@ -48,8 +48,9 @@
  * @typedef {{document: string, start: number, end: number, label: string, chosen: string|null,
  *   concept?: Partial<Candidate>}} Decision `concept` is what is shown of the one that is chosen
  *
- * @typedef {Decision & {key: string, reviewer: string, before: string|null, kb: string, settles: boolean,
- *   shown: {cui: string, score: number|null}[]}} Write a decision that is not written yet
+ * @typedef {Decision & {key: string, reviewer: string, before: any, kb: string, settles: boolean,
+ *   shown: {cui: string, score: number|null}[], to?: string}} Write a decision that is not written yet; `to` is
+ *   where it is sent, if it is not on a mention of a note: then it has fields of its own
  *
  * @typedef {{about: About, changes: Change[], keys: string[]}} Step what one undo takes back
  *
@@ -64,6 +65,7 @@
  *   | {type: "changed", changes: Change[], about: About, key: string, show?: Span}
  *   | {type: "filled", document: string|null, span: Span, found: Partial<Mention>}
  *   | {type: "undone", key: string}
+ *   | {type: "queued", writes: any[]}
  *   | {type: "written", keys: string[]}
  *   | {type: "refused", keys: string[]}
  *   | {type: "elsewhere", decisions: Decision[]}} Event
@@ -285,6 +287,11 @@ const EVENTS = {
     const { state } = apply({ ...before, undo: before.undo.slice(0, -1) }, back, step.about, key);
     const changed = step.about.settles ? undefined : step.changes.find((one) => one.document === before.note?.id);
     return showAt(state, changed?.mention ?? before.note?.mentions[before.current], before);
+  },
+
+  // A decision on something else than a note, which shows it by itself.
+  queued(state, { writes }) {
+    return { ...state, writes: [...state.writes, ...writes] };
   },
 
   written(state, { keys }) {

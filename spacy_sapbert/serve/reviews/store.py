@@ -1,5 +1,7 @@
 """The documents to review and the decisions on them, in a file of SQLite.
 
+Columns of terms are in the same file; see `kept_columns`.
+
 A decision is on the disk before its request is answered (`synchronous=EXTRA`), so a
 process that is killed loses none that was accepted. Decisions are only added; the last
 one counts. The file has the texts of the documents; only its owner can read it. A
@@ -29,11 +31,12 @@ T = TypeVar("T")
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 AT_ONCE = 1_000  # documents that are read together
-VERSION = 6  # of the tables
+VERSION = 7  # of the tables
 OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
 # `same` is equal for equal texts. `spans` has the mentions that a document came with,
 # `mentions` what the knowledge base `kb` says of its mentions. `done` and `assigned`
-# have who has done a document, and who is to do it.
+# have who has done a document, and who is to do it. `sheet` and `kept` are JSON: a
+# table as it was read, and a term with what was found for it.
 SCHEMA = f"""
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
@@ -54,6 +57,21 @@ CREATE TABLE done (
 CREATE TABLE assigned (
     document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
+CREATE TABLE columns (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+    time TEXT NOT NULL, kb TEXT NOT NULL, sheet TEXT NOT NULL
+);
+CREATE TABLE terms (
+    of_column TEXT NOT NULL REFERENCES columns (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL, kept TEXT NOT NULL, PRIMARY KEY (of_column, number)
+) WITHOUT ROWID;
+CREATE TABLE choices (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
+    reviewer TEXT NOT NULL, of_column TEXT NOT NULL, term INTEGER NOT NULL,
+    chosen TEXT, predicate TEXT NOT NULL,
+    FOREIGN KEY (of_column, term) REFERENCES terms ON DELETE CASCADE
+);
+CREATE INDEX choices_by_term ON choices (of_column, term);
 """
 COLUMNS = ", ".join(f'"{name}"' for name in Decision.model_fields)
 WRITTEN = ", ".join(f'"{name}"' for name in NewDecision.model_fields)
@@ -284,16 +302,21 @@ class ReviewStore:
                         "NULL WHERE id = :id AND spans IS NOT :spans",
                         {"id": id, "spans": json.dumps(note.spans)},
                     )
-            ((kept,),) = connection.execute("SELECT count(*) FROM documents")
-            if (most := self.most_documents) < kept:
-                raise RequestError(
-                    "E488",
-                    f"Expected at most {most:,} documents to review, but the next is "
-                    "one more. Delete documents, or start the service with a higher "
-                    "`--limit kept=NUMBER`.",
-                    NO_ROOM,
-                )
+            self.check_room(connection)
         return added
+
+    def check_room(self, connection: sqlite3.Connection) -> None:
+        """Check that not too many documents and columns are kept."""
+        sql = "SELECT (SELECT count(*) FROM documents) + (SELECT count(*) FROM columns)"
+        ((kept,),) = connection.execute(sql)
+        if (most := self.most_documents) < kept:
+            raise RequestError(
+                "E488",
+                f"Expected at most {most:,} documents and columns to review, but the "
+                "next is one more. Delete some, or start the service with a higher "
+                "`--limit kept=NUMBER`.",
+                NO_ROOM,
+            )
 
     def document(self, id: str) -> ReviewedDocument | None:
         """Return a document; None if there is none."""
