@@ -170,6 +170,49 @@ def test_every_error_below_fhir_is_an_outcome(fhir, strict):
     assert "error" in strict.get("/kb").json()  # other paths have their own form
 
 
+def translate(fhir: LocalClient, **query: Any) -> list[tuple[str, str, str | None]]:
+    """Return equivalence, code and display of each match."""
+    found = check(fhir.get("/fhir/ConceptMap/$translate", query))
+    matches = [
+        {part["name"]: part for part in one["part"]}
+        for one in found["parameter"]
+        if one["name"] == "match"
+    ]
+    codings = [one["concept"]["valueCoding"] for one in matches]
+    return [
+        (one["equivalence"]["valueCode"], coding["code"], coding.get("display"))
+        for one, coding in zip(matches, codings, strict=True)
+    ]
+
+
+def test_a_related_code_has_a_name_of_its_own_or_none(fhir):
+    """It had the name of the source: "Fever" stood beside D009203, an infarction."""
+    mesh = translate(fhir, system=ICD, code="R50", targetsystem="urn:spacy-sapbert:MSH")
+    assert mesh == [
+        ("wider", "D005334", None),
+        ("wider", "D009203", "Myocardial infarction"),
+    ]
+    (finding,) = translate(fhir, system=ICD, code="R50", targetsystem=SNOMED)
+    assert finding == ("narrower", "426000000", None)
+
+
+def test_a_translation_in_reverse_is_refused(fhir):
+    """It was answered as if it were none."""
+    query = {"system": ICD, "code": "R50", "targetsystem": SNOMED}
+    path = "/fhir/ConceptMap/$translate"
+    check_error(fhir.get(path, {**query, "reverse": "true"}), 422, "not-supported")
+    asked = [{"name": name, "valueString": value} for name, value in query.items()]
+    for reverse in (True, False):
+        more = [*asked, {"name": "reverse", "valueBoolean": reverse}]
+        answer = fhir.post(path, {"resourceType": "Parameters", "parameter": more})
+        if reverse:
+            check_error(answer, 422, "not-supported")
+        else:
+            assert check(answer) == check(fhir.get(path, query))
+    assert translate(fhir, **query, reverse="false") == translate(fhir, **query)
+    check_error(fhir.get(path, {**query, "reverse": "x"}), 422, "invalid")
+
+
 ALL = f"{ICD}?fhir_vs"
 
 

@@ -22,6 +22,7 @@ ISSUES: dict[int | str, str] = {
     500: "exception",
     503: "transient",
     "E481": "too-costly",
+    "E482": "not-supported",
 }
 
 LATER = {"retry-after": "1"}  # seconds

@@ -135,6 +135,7 @@ class Translate(BaseModel):
     url: Value = MAP
     targetsystem: Value | None = None
     target: Value | None = None
+    reverse: bool = False
 
 
 def need_system(kb: KnowledgeBase, url: str) -> CodeSystem:
@@ -251,7 +252,12 @@ def validate_code(kb: KnowledgeBase, given: ValidateCode) -> dict[str, Any]:
 
 
 class Match(NamedTuple):
-    """A translation of a code; `equivalence` is what it is to that code."""
+    """A translation of a code.
+
+    Attributes:
+        equivalence: What it is to that code.
+        display: "" = the knowledge base has no name of it.
+    """
 
     equivalence: str
     system: str
@@ -274,6 +280,8 @@ def find_matches(
             yield Match(kind, target.url, other, shown)
         for relation, source, other in list_related_codes(concept):
             if source in target.sources:
+                own = find_concepts(kb, target, other)
+                shown = choose_display(own[0], target) if own else ""
                 yield Match(EQUIVALENCES[relation], target.url, other, shown)
     if system.sources:
         for cui, relation in kb.store.find_related_codes(system.sources, code):
@@ -293,6 +301,14 @@ def translate(kb: KnowledgeBase, given: Translate) -> dict[str, Any]:
     """
     if given.url != MAP:
         raise unknown_code()
+    if given.reverse:
+        raise RequestError(
+            "E482",
+            "Expected `reverse` to be false, but got true. Send the code system of the "
+            "codes that are wanted as `target`: what they are to the code is in each "
+            "`equivalence`.",
+            INVALID,
+        )
     system = find_system(kb, given.system)
     wanted = given.targetsystem or given.target
     targets = [need_system(kb, wanted)] if wanted else list_systems(kb)
@@ -305,7 +321,8 @@ def translate(kb: KnowledgeBase, given: Translate) -> dict[str, Any]:
         text = "The code is unknown, or its concept has no such code."
         parameters.append({"name": "message", "valueString": text})
     for one in sorted(found)[:MOST]:
-        coding = {"system": one.system, "code": one.code, "display": one.display}
+        coding = {"system": one.system, "code": one.code}
+        coding |= {"display": one.display} if one.display else {}
         part: list[dict[str, Any]] = [
             {"name": "equivalence", "valueCode": one.equivalence},
             {"name": "concept", "valueCoding": coding},
