@@ -9,7 +9,7 @@ import typer
 
 from ..errors import SapbertError
 from ..formats.corpus import read_corpus
-from ..formats.gold import NIL, GoldDocument
+from ..formats.gold import NIL, GoldDocument, check_ids
 from ..io.progress import format_count, show_progress
 from ..io.tables import write_csv
 from ..io.terminal import format_json, msg
@@ -130,6 +130,7 @@ def teach(
     folder = find_kb(kb) if output is not None else check_folder(kb)
 
     skipped = Skipped(on_error)
+    opened = load_kb(folder)
 
     def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
@@ -140,14 +141,14 @@ def teach(
                 drop_prefix=drop_prefix,
                 on_error=skipped,
             ):
-                yield annotate(document, path.name)
+                checked = check_ids(path, document, opened.concept, skipped)
+                yield annotate(checked, path.name)
 
     documents = [
         *show_progress(
             read_all(), unit="documents", desc="Read", quiet=quiet or as_json
         )
     ]
-    opened = load_kb(folder)
     new, learned = teach_documents(
         opened,
         documents,

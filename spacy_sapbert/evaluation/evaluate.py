@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import SapbertError
 from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
-from ..formats.gold import GoldMention
+from ..formats.gold import GoldDocument, GoldMention, check_ids
 from ..io.tables import show_id
 from ..io.version import __version__
 from ..kb.folder.records import Logistic
@@ -146,13 +146,22 @@ def evaluate_kb(
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)
-    selected = [(path, *select_mentions(path, settings, on_error)) for path in paths]
+    lookup = kb_lookup(kb)
+
+    def find(id: str) -> str | None:
+        return aliases.get(id) or (id if id in others else lookup(id))
+
+    others = {*aliases.values()}
+    selected: list[tuple[Path, list[GoldMention], dict[str, int]]] = []
+    for path in paths:
+        read, counts = select_mentions(path, settings, on_error)
+        check_coverage(path, read, make_resolver(lookup, aliases), kb)
+        document = GoldDocument(path.name, "", read)
+        read = check_ids(path, document, find, on_error).mentions
+        selected.append((path, read, counts))
     named = [(path.name, gold) for path, golds, _ in selected for gold in golds]
     golds = [gold for _, gold in named]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
-    lookup = kb_lookup(kb)
-    for path, found, _ in selected:
-        check_coverage(path, found, make_resolver(lookup, aliases), kb)
     links: list[dict[str, Any]] = []
     if kb.ranker is None:
         answers = rank_mentions(kb_ranker(kb, aliases, k=k), texts, progress=progress)

@@ -18,11 +18,11 @@ from .documents import OnError, raise_error
 from .entities import COLUMNS, LinkedDoc, LinkedEntity, Losses, warn_losses
 from .gold import (
     LONGEST,
-    NO_ID,
     GoldDocument,
     GoldMention,
     collect_mentions,
     failed_document,
+    is_no_id,
     split_ids,
 )
 
@@ -232,7 +232,7 @@ def find_ids(infons: Node) -> list[list[str]]:
     They are the infon `identifier`, else those with the name of a vocabulary: `MESH` in
     BC5CDR.
     """
-    if (cui := str(infons.get(ID) or "")) not in NO_ID:
+    if not is_no_id(cui := str(infons.get(ID) or "")):
         return [[cui]]
     named = [
         split_ids(str(value or ""), bars_join_parts=True)

@@ -24,12 +24,12 @@ from .entities import (
 )
 from .gold import (
     LONGEST,
-    NO_ID,
     SEPARATORS,
     GoldDocument,
     GoldMention,
     check_count,
     failed_document,
+    is_no_id,
     parse_fragments,
     place_mention,
 )
@@ -116,7 +116,7 @@ def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
         span = entities[name]
         cui = cui.removeprefix(RESOURCE)
         known = [each for part in span.parts for each in part]
-        if cui not in NO_ID and cui not in known:
+        if not is_no_id(cui) and cui not in known:
             entities[name] = span._replace(parts=[[*known, cui]])
 
 

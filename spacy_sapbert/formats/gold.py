@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 from ..errors import SapbertError, blank_mention
 from ..io.reading import RECORD_BYTES, RECORD_VALUES
+from ..io.tables import show_id
 
 NIL = "NIL"
 LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without one
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
-NO_ID = frozenset({"", "-", "-1", "NIL", "CUI-less"})
+NO_ID = frozenset({"", "-", "-1", "nil", "none", "cui-less"})  # whatever the case
 SEPARATORS = re.compile(r"[|+]")
+BETWEEN_IDS = re.compile(r"[,;\s]+")  # as people write several
+IN_IDS = re.compile(r"[^,;\s]*\d[^,;\s]*")
 NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})
 NUMBER = re.compile(r"[0-9]{1,9}")
@@ -88,6 +91,57 @@ def check_count(path: Path, number: int, mentions: Sized) -> None:
         )
 
 
+def is_no_id(text: str) -> bool:
+    """Return whether an annotator wrote that there is no concept."""
+    return text.strip().casefold() in NO_ID
+
+
+def check_ids(
+    path: Path,
+    document: GoldDocument,
+    find: Callable[[str], object],
+    on_error: Callable[[SapbertError], object],
+) -> GoldDocument:
+    """Return a document without mentions whose ids are not written as ids.
+
+    That is an id that has another case, blanks or commas, or no digit. An id that is
+    only unknown is not an error: no vocabulary has the ids of all corpora.
+
+    Args:
+        find: Returns the concept of an id; None = it is unknown.
+        on_error: Called with the error of each mention that is left out.
+    """
+    mentions: list[GoldMention] = []
+    for mention in document.mentions:
+        unknown = [ids for ids in mention.parts if not any(map(find, ids))]
+        for id in (id for ids in unknown for id in ids):
+            meant = [other for other in list_spellings(id) if find(other)]
+            if meant or IN_IDS.fullmatch(id) is None:
+                place = f":{mention.line}" if mention.line else f", {document.id!r}"
+                on_error(misread_id(path=f"{path}{place}", id=id, meant=meant))
+                break
+        else:
+            mentions.append(mention)
+    return document._replace(mentions=mentions)
+
+
+def list_spellings(id: str) -> list[str]:
+    """Return an id in other cases, and the parts of one with commas or blanks."""
+    parts = BETWEEN_IDS.split(id)
+    spellings = (*parts, *map(str.upper, parts), *map(str.lower, parts))
+    return [*dict.fromkeys(filter(None, spellings))]
+
+
+def misread_id(*, path: object, id: str, meant: list[str]) -> SapbertError:
+    got = f"{show_id(id)}; it has {' and '.join(meant)}" if meant else show_id(id)
+    return SapbertError(
+        "E117",
+        f"{path}: Expected an id of the knowledge base, several with bars between "
+        f"them, or NIL, but got {got}. Correct it, or pass `--on-error skip` to count "
+        "such mentions and continue.",
+    )
+
+
 def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
     """Return the ids of each part: `A|B` = A or B, `A+B` = both.
 
@@ -95,7 +149,7 @@ def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
     """
     parts = SEPARATORS.split(ids) if bars_join_parts else ids.split("+")
     found = [
-        [cui for cui in map(str.strip, part.split("|")) if cui not in NO_ID]
+        [cui for cui in map(str.strip, part.split("|")) if not is_no_id(cui)]
         for part in parts
     ]
     return found if all(found) else []

@@ -16,7 +16,7 @@ from .corpus import open_corpus
 from .docbin import read_docbin
 from .documents import OnError, raise_error
 from .entities import NamedDoc
-from .gold import LABEL, NO_ID, GoldDocument, GoldMention, choose_kb_id
+from .gold import LABEL, GoldDocument, GoldMention, choose_kb_id, is_no_id
 
 GOLD = "gold"  # the span group of all mentions
 
@@ -194,7 +194,7 @@ def make_gold(
         rows = [*zip(spans, known.start_char, known.end_char, known.ids, strict=True)]
     except (TypeError, ValueError):  # of another program
         rows = [
-            (s, s.start_char, s.end_char, [] if s.kb_id_ in NO_ID else [[s.kb_id_]])
+            (s, s.start_char, s.end_char, [] if is_no_id(s.kb_id_) else [[s.kb_id_]])
             for s in spans
             if s.kb_id_ or every
         ]

@@ -17,13 +17,13 @@ from ..vocabularies.report import Report
 from .documents import OnError, raise_error
 from .gold import (
     MENTIONS,
-    NO_ID,
     NOWHERE,
     NUMBER,
     SEPARATORS,
     GoldDocument,
     GoldMention,
     check_count,
+    is_no_id,
     parse_offsets,
     split_ids,
 )
@@ -80,7 +80,7 @@ def split_row(
     if not row["mention"].strip():
         raise blank_mention(path=path, line=number)
     ids, swapped = row["ids"], looks_like_ids(row["mention"])
-    if not columns and swapped and not looks_like_ids(ids) and ids not in NO_ID:
+    if not columns and swapped and not looks_like_ids(ids) and not is_no_id(ids):
         raise SapbertError(
             "E117",
             f"{path}:{number}: Expected `mention||id`, but the ids come first. "
@@ -260,7 +260,7 @@ def read_linked(
                 if not row.get("error"):
                     on_error(blank_mention(path=path, line=number))
                 continue
-            parts = [] if cui in NO_ID else [[plain(cui)]]
+            parts = [] if is_no_id(plain(cui)) else [[plain(cui)]]
             start, end = (str(row.get(name)) for name in ("start", "end"))
             offsets = NOWHERE
             if NUMBER.fullmatch(start) and NUMBER.fullmatch(end):
@@ -301,7 +301,7 @@ def read_mapped(
         term, chosen = (plain(row[name] or "").strip() for name in (TERM, CHOSEN))
         if term and chosen:
             empty = False
-            parts = [] if chosen in NO_ID else split_ids(chosen)
+            parts = [] if is_no_id(chosen) else split_ids(chosen)
             mention = GoldMention(0, len(term), "", term, parts, number)
             yield GoldDocument(f"{path.name}:{number}", term, [mention])
     if empty:

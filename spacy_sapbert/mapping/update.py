@@ -22,7 +22,7 @@ from ..formats import omop
 from ..formats.docbin import read_docbin
 from ..formats.documents import raise_error
 from ..formats.entities import LinkedDoc, LinkedEntity, describe_entities
-from ..formats.gold import NIL
+from ..formats.gold import NIL, is_no_id
 from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
@@ -353,7 +353,7 @@ class FileUpdate:
                 or find_id(row) != id
                 or (made_by is not None and read_cell(row[made_by]) == PERSON)
             )
-            none = cui in ("", NIL, NOTHING)
+            none = is_no_id(cui) or cui == NOTHING
             return [Link(read_cell(row[text]), None if none else cui, person)]
 
         for number, (row, ((link, update),)) in enumerate(

@@ -83,6 +83,45 @@ def test_reviewed_table_is_annotated(kb, table, tmp_path):
     assert documents[3].mentions[0].mention == "=1+1"
 
 
+def write_choices(path, choices):
+    rows = [[f"term {n}", choice] for n, choice in enumerate(choices, 2)]
+    good = [["hot skin", "C0000004"], ["bad heart", "C0000003"]] * 3
+    write_table(path, ["match_term", "match_chosen"], [*rows, *good])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ("c0000001", "'c0000001'; it has C0000001"),
+        ("C0000001, c0000004", "like an id; it has C0000001 and C0000004"),
+        ("C0000001;C0000004", "like an id; it has C0000001 and C0000004"),
+        ("C8888888 C7777777", "one that does not look like an id. Correct it"),
+        ("NILL", "one that does not look like an id. Correct it"),
+    ],
+)
+@pytest.mark.parametrize("command", ["teach", "evaluate"])
+def test_an_id_that_is_not_written_as_one_is_named(
+    own_kb, tmp_path, command, choice, says
+):
+    path = write_choices(tmp_path / "a.csv", ["C0000001", choice])
+    force = ["--force"] if command == "teach" else []
+    output = invoke(command, own_kb, path, *force, code=1).output
+    assert "a.csv:3: Expected an id of the knowledge base, several with bars" in output
+    assert says in output
+    words = [*force, "--on-error", "skip"]
+    output = invoke(command, own_kb, path, *words, code=0).output
+    assert "1 documents or lines were left out" in output
+
+
+def test_no_concept_may_be_written_in_several_ways(own_kb, tmp_path):
+    choices = ["none", "None", "nil", "NIL", "-", "cui-less"]
+    path = write_choices(tmp_path / "a.csv", [*choices, "C8888888"])
+    output = invoke("teach", own_kb, path, "--force", code=0).output
+    assert re.search(r"Annotated with no concept +6 ", output)
+    assert "Unknown ids: C8888888 (1)" in output  # as in any corpus
+
+
 # --- tables ---
 
 CELLS = st.text(st.characters(codec="utf8", exclude_categories=["Cc", "Zl", "Zp"]))
