@@ -60,7 +60,8 @@ def map_terms(
 
     All columns are kept, in order, and columns `match_…` added: the term, its best
     concept, and other candidates. Write the right id, or NIL, into `match_chosen`:
-    `spacy sapbert teach` and `evaluate` read the table then.
+    `spacy sapbert teach` and `evaluate` read the table then. A table of `map` that is
+    mapped again keeps it.
 
     Codes in brackets, "NOS", "h/o", sides and capitals are left out if the rest is
     nearer to a name.
@@ -76,7 +77,7 @@ def map_terms(
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
     from ..mapping.lookup import STATUSES, has_threshold
-    from ..mapping.run import TermColumns, map_table
+    from ..mapping.run import CHOSEN, LOST, TermColumns, map_table
     from ..mapping.tables import find_kind
 
     check_outputs(output, force=force)
@@ -115,4 +116,11 @@ def map_terms(
         )
     if counts["empty"]:
         msg.info(f"{counts['empty']:,} rows have no term")
+    if counts[CHOSEN]:
+        msg.info(f"{counts[CHOSEN]:,} decisions of people are kept")
+    if counts[LOST]:
+        msg.warn(
+            f"{counts[LOST]:,} decisions of people are not kept, since their terms are "
+            "other ones now. Pass the `--column` and `--split` of the first time."
+        )
     msg.good(f"Wrote {output}")

@@ -6,19 +6,22 @@ A person chooses among them in a column, which is read again.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import SapbertError
-from ..io.excel import Cell
+from ..formats.gold import SEPARATORS
+from ..formats.mention_tables import CHOSEN, TERM
+from ..io.excel import Cell, text_of
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from . import sssom
-from .lookup import STATUSES, Found, Query, map_queries
+from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .tables import (
     SSSOM_ENDINGS,
     find_columns,
@@ -37,6 +40,7 @@ FIRST = (
     *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),
     *("codes", "note", "read_as"),
 )
+LOST = "lost"
 OTHERS = ("id", "name", "score")  # of the second candidate and those after it
 
 
@@ -55,11 +59,16 @@ class TermColumns(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A term, and the number and the cells of its row; row 1 is the header."""
+    """A term, and the number and the cells of its row; row 1 is the header.
+
+    `chosen` is what a person chose for it; `lost` = they chose it for another term.
+    """
 
     query: Query
     row: int
     cells: list[Cell]
+    chosen: Cell = ""
+    lost: bool = False
 
 
 def map_table(
@@ -75,39 +84,47 @@ def map_table(
     """Write a table with the concepts of its terms, and count the terms by status.
 
     The `k` of the options is the number of candidates that are written. "empty" counts
-    the rows without a term.
+    the rows without a term, `CHOSEN` the decisions of an earlier mapping that are kept,
+    and `LOST` those that are not.
     """
     check_file(path)
     header, terms = read_terms(path, columns, encoding)
-    occurrences = Counter[Query]()
+    occurrences, decisions = Counter[Query](), Counter[str]()
     checked = set[tuple[tuple[str, ...], ...]]()
     for term in terms:
         if term.query[1:] not in checked:
             check_allowed(kb, path, term)
             checked.add(term.query[1:])
         occurrences[term.query] += 1
+        decisions[CHOSEN] += bool(text_of(term.chosen).strip())
+        decisions[LOST] += term.lost
     queries = [query for query in occurrences if query.term]
     links = map_queries(kb, queries, options)
     bar = show_progress(links, unit="terms", total=len(queries), quiet=not progress)
     found = dict(zip(queries, bar, strict=True))
     _, terms = read_terms(path, columns, encoding)  # again: it may not fit in memory
     pairs = ((term, found.get(term.query)) for term in terms)
-    write_mapped(output, header, pairs, options.k, kb.manifest.digest)
+    write_mapped(kb, output, header, pairs, options.k)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     for query, number in occurrences.items():
         counts[found[query].status if query.term else "empty"] += number
+    counts.update(+decisions)
     return counts
 
 
 def read_terms(
     path: Path, columns: TermColumns, encoding: str
 ) -> tuple[list[str], Iterator[Term]]:
-    """Return the columns and terms of a table, without those of an earlier mapping."""
+    """Return the columns and terms of a table, without those of an earlier mapping.
+
+    A row of an earlier mapping has one term of a cell, and maybe a decision.
+    """
     rows = read_rows(path, encoding=encoding)
     header = read_header(rows)
     names = (columns.term, columns.types, columns.languages)
     term, types, languages = find_columns(path, header, names)
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
+    place = {name: n for n, name in enumerate(header)}
     assert term is not None
 
     def values(row: Sequence[Cell], column: int | None) -> tuple[str, ...]:
@@ -119,8 +136,14 @@ def read_terms(
             cells = [row[column] for column in kept]
             allowed = values(row, types), values(row, languages)
             parts = list(split_terms(read_cell(row[term]), columns.separator)) or [""]
-            for part in parts:
-                yield Term(Query(part, *allowed), number, cells)
+            chosen = row[place[CHOSEN]] if CHOSEN in place else ""
+            earlier = read_cell(row[place[TERM]]) if TERM in place else ""
+            if earlier in parts:
+                yield Term(Query(earlier, *allowed), number, cells, chosen)
+                continue
+            for n, part in enumerate(parts):
+                lost = not n and bool(text_of(chosen).strip())
+                yield Term(Query(part, *allowed), number, cells, lost=lost)
 
     return [header[column] for column in kept], read()
 
@@ -146,10 +169,10 @@ def list_columns(k: int) -> list[str]:
     return [f"{PREFIX}{name}" for name in (*FIRST, *others)]
 
 
-def list_cells(term: str, found: Found, k: int) -> list[Cell]:
+def list_cells(term: str, found: Found, k: int, chosen: Cell = "") -> list[Cell]:
     """Return the cells of `list_columns`; a person fills `chosen`."""
     first = found.candidates[0] if found.candidates else None
-    cells: list[Cell] = [term, "", found.status]
+    cells: list[Cell] = [term, chosen, found.status]
     if first is None:
         cells += [None] * 6
     else:
@@ -166,27 +189,38 @@ def list_cells(term: str, found: Found, k: int) -> list[Cell]:
     return cells
 
 
+def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:
+    """Return what was found, or what a person chose; several ids are no decision."""
+    chosen = read_cell(term.chosen).strip()
+    if SEPARATORS.search(chosen):
+        return replace(found, status=REVIEW)
+    return sssom.apply_choice(kb, found, chosen)
+
+
 def write_mapped(
+    kb: "KnowledgeBase",
     output: Path,
     header: Sequence[str],
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
-    digest: str,
 ) -> None:
     if output.name.lower().endswith(SSSOM_ENDINGS):
         today = datetime.now(tz=UTC).date()
         rows = (
-            sssom.list_cells(term.query.term, result, today)
+            sssom.list_cells(term.query.term, decide(kb, term, result), today)
             for term, result in pairs
             if result is not None
         )
         with write_atomically(output) as file:
-            sssom.write_sssom(file, rows, digest)
+            sssom.write_sssom(file, rows, kb.manifest.digest)
         return
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]
     cells = (
-        term.cells + (list_cells(term.query.term, found, k) if found else blank)
+        [
+            *term.cells,
+            *(list_cells(term.query.term, found, k, term.chosen) if found else blank),
+        ]
         for term, found in pairs
     )
     write_table(output, [*header, *added], cells)

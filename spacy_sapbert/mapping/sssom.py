@@ -5,12 +5,14 @@ SOURCE: https://mapping-commons.github.io/sssom, slots of a mapping.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
 from ..errors import SapbertError
+from ..formats.gold import is_no_id
 from ..formats.mention_tables import OWN
 from ..io.excel import Cell
 from ..io.reading import read_lines
@@ -22,6 +24,9 @@ from ..vocabularies.ids import split_id
 from ..vocabularies.readers.sssom import COMMENT, NOTHING
 from .lookup import EXACT, LINKED, Found
 from .tables import SSSOM_ENDINGS, TSV, write_table, write_text
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
 
 COLUMNS = (
     *("subject_id", "subject_label", "subject_type"),
@@ -145,6 +150,32 @@ def list_cells(
         # a concept that a person found has no score
         values["similarity_score"] = first["score"] if first["score"] > 0 else None
     return [values.get(column) for column in COLUMNS]
+
+
+def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
+    """Return what was found, with the concept that a person chose in its place."""
+    if not chosen:
+        return found
+    if is_no_id(chosen):
+        return replace(found, cui=None, note=None, status=NO_CONCEPT)
+    same = [one for one in found.candidates if one["cui"] == chosen]
+    concept = kb.concept(chosen)
+    if not same and concept is not None:
+        same = [
+            {
+                "cui": concept.cui,
+                "name": concept.name,
+                "alias": concept.name,
+                "score": 0.0,
+                "rank": 1,
+                "types": concept.types,
+                "codes": concept.codes,
+                "tie": None,
+                "probability": None,
+            }
+        ]
+    status = CHOSEN
+    return replace(found, cui=chosen, status=status, note=None, candidates=same)
 
 
 def write_sssom(

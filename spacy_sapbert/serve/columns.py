@@ -1,7 +1,7 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
-from ..formats.gold import NIL
 from ..formats.mention_tables import CHOSEN
 from ..io.excel import Cell, text_of
 from ..io.formulas import AsRead
@@ -212,34 +211,8 @@ def list_mappings(
             cell = from_json(row[table.header.index(table.subject)])
             if id := read_cell(cell).strip():
                 subject = sssom.make_curie(id, prefix)
-        found = apply_choice(kb, one.found, one.chosen)
+        found = sssom.apply_choice(kb, one.found, one.chosen)
         predicate = one.predicate
         yield sssom.list_cells(
             term, found, today, reviewer, subject=subject, predicate=predicate
         )
-
-
-def apply_choice(kb: KnowledgeBase, found: Found, chosen: str) -> Found:
-    """Return what was found, with the concept that a person chose in its place."""
-    if not chosen:
-        return found
-    if chosen == NIL:
-        return replace(found, cui=None, note=None, status=sssom.NO_CONCEPT)
-    same = [one for one in found.candidates if one["cui"] == chosen]
-    concept = kb.concept(chosen)
-    if not same and concept is not None:
-        same = [
-            {
-                "cui": concept.cui,
-                "name": concept.name,
-                "alias": concept.name,
-                "score": 0.0,
-                "rank": 1,
-                "types": concept.types,
-                "codes": concept.codes,
-                "tie": None,
-                "probability": None,
-            }
-        ]
-    status = sssom.CHOSEN
-    return replace(found, cui=chosen, status=status, note=None, candidates=same)

@@ -21,11 +21,13 @@ from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.io.formulas import AsRead
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.sssom import write_again
+from spacy_sapbert.mapping.sssom import PERSON, write_again
 from spacy_sapbert.mapping.tables import read_cell, read_header, read_rows, write_table
 from spacy_sapbert.mapping.verify import PairColumns, verify_table
 from tests.commands import invoke
 from tests.faults import fill_disk
+
+from .conftest import read_dicts
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 
@@ -81,6 +83,38 @@ def test_reviewed_table_is_annotated(kb, table, tmp_path):
     documents = list(read_corpus(reviewed))
     assert [m.parts for d in documents for m in d.mentions] == [p for _, p, _ in found]
     assert documents[3].mentions[0].mention == "=1+1"
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_decisions_are_kept_when_a_table_is_mapped_again(
+    sample_kb, kb, table, tmp_path, ending
+):
+    mapped, again, sssom = (
+        tmp_path / n for n in (f"a.{ending}", f"b.{ending}", "c.sssom.tsv")
+    )
+    map_table(kb, table, mapped, COLUMNS, LinkOptions(k=1))
+    header, *rows = read_rows(mapped)
+    place, term = header.index("match_chosen"), header.index("term")
+    chosen = ["C0000002", "C0000004|C0000005", "", "NIL", "", "-"]
+    for row, choice in zip(rows, chosen, strict=True):
+        row[place] = choice
+    rows[5][term] = "another"
+    write_table(mapped, header, rows)
+    words = ["map", sample_kb, mapped, "--column", "term", "--split", ";", "-k", 2]
+    result = invoke(*words, "-o", again, code=0)
+    assert "3 decisions of people are kept" in result.output
+    assert "1 decisions of people are not kept" in result.output
+    found = read_dicts(again)
+    assert [row["match_chosen"] for row in found] == [*chosen[:5], ""]
+    assert [row["match_term"] for row in found][3:] == ["head pain", "fever", "another"]
+    invoke(*words, "-o", sssom, code=0)
+    mappings = [line.split("\t")[1:7] for line in sssom.read_text("utf8").splitlines()]
+    by_person = [m[:1] + m[3:5] for m in mappings if m[-1:] == [PERSON]]
+    assert by_person == [
+        ["HEART ATTACK", "UMLS:C0000002", kb.concept("C0000002").name],
+        ["head pain", "sssom:NoTermFound", ""],
+    ]
+    assert not any("Fever, NOS" in mapping[0] for mapping in mappings if mapping)
 
 
 def write_choices(path, choices):
