@@ -7,13 +7,10 @@ import functools
 import inspect
 import json
 import logging
-import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from io import TextIOWrapper
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-import anyio
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
@@ -22,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import SapbertError
 from ..io.version import __version__
+from .agent_lines import Lines
 from .agent_tools import AgentTools, shorten
 from .api.concepts import get_kb
 from .problems import FAILED, describe_invalid, tell
@@ -43,32 +41,6 @@ READS_ONLY = ToolAnnotations(
     open_world_hint=False,
 )
 TOOLS = ("link_text", "link_terms", "search_concepts", "get_concept", "verify_id")
-
-
-# Each escape of JSON, one of half a surrogate pair in a group.
-ESCAPE = re.compile(
-    r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\(u[dD][89a-fA-F]\w\w)|\\."
-)
-
-
-def replace_halves(line: str) -> str:
-    """Return a line of JSON with U+FFFD for each half of a surrogate pair.
-
-    The library would not answer the line, since its parser refuses it.
-    """
-    return ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], line)
-
-
-class Lines:
-    """The lines of a file, as the library reads them."""
-
-    def __init__(self, file: TextIOWrapper) -> None:
-        self.file = anyio.wrap_file(file)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the lines that can be parsed and answered."""
-        async for line in self.file:
-            yield replace_halves(line)
 
 
 class AgentServer(MCPServer):
@@ -94,11 +66,14 @@ class AgentServer(MCPServer):
 
     async def run_stdio_async(self) -> None:
         """Serve on standard input and output; see `MCPServer`."""
-        server, file = self._lowlevel_server, sys.stdin
-        assert isinstance(file, TextIOWrapper)
-        file.reconfigure(encoding="utf8", errors="replace")
-        async with stdio_server(stdin=Lines(file)) as (requests, answers):
-            await server.run(requests, answers, server.create_initialization_options())
+        server, lines = self._lowlevel_server, Lines(sys.stdin.fileno())
+        try:
+            async with stdio_server(stdin=lines) as (requests, answers):
+                lines.answers = answers
+                options = server.create_initialization_options()
+                await server.run(requests, answers, options)
+        except* BrokenPipeError:
+            pass  # the agent has gone
 
 
 def wrap(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:

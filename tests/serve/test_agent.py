@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 from mcp import Client
 
-from spacy_sapbert.serve.agent import TOOLS, make_agent_server, replace_halves
+from spacy_sapbert.serve.agent import TOOLS, make_agent_server
+from spacy_sapbert.serve.agent_lines import LONGEST_LINE, replace_halves
 from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
 from spacy_sapbert.serve.service import Service
 
@@ -157,35 +160,119 @@ def test_only_halves_of_surrogate_pairs_are_replaced():
     assert replace_halves(line) == r'"\ud83d\ude00 \ufffd \\ud800"'
 
 
-def test_the_command_speaks_on_its_standard_streams(exported_kb, new_process):
+START = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class Agent:
+    """A process of `mcp` that was greeted."""
+
+    def __init__(self, new_process: Any, kb: Path) -> None:
+        command = [sys.executable, "-m", "spacy_sapbert", "mcp", kb]
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), new_process.PIPE)
+        self.process = new_process.start(command, **streams)
+        self.send({"id": 1, "method": "initialize", "params": START})
+        assert "tools" in self.read()["result"]["capabilities"]
+        self.send({"method": "notifications/initialized"})
+
+    def write(self, line: bytes) -> None:
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def link(self, id: int, text: str) -> None:
+        call = {"name": "link_text", "arguments": {"text": text}}
+        self.send({"id": id, "method": "tools/call", "params": call})
+
+    def read(self) -> Any:
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture
+def agent(exported_kb, new_process) -> Agent:
+    return Agent(new_process, exported_kb)
+
+
+def test_the_command_speaks_on_its_standard_streams(agent):
     """A call that is given up does not stop the next, nor does half of a character."""
-    command = [sys.executable, "-m", "spacy_sapbert", "mcp", exported_kb]
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), new_process.PIPE)
-    server = new_process.start(command, text=True, **streams)
-    client = {"name": "test", "version": "1"}
-    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    long = "heart attack, fever and headache. " * 3_000
-    calls = [
-        {"name": "link_text", "arguments": {"text": text}}
-        for text in (long, "\U0001f600\ud800 fever \udc00")
-    ]
-    for line in (
-        {"id": 1, "method": "initialize", "params": start},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": calls[0]},
-        {"method": "notifications/cancelled", "params": {"requestId": 2}},
-        {"id": 3, "method": "tools/call", "params": calls[1]},
-        {"id": 4, "method": "ping"},
-    ):
-        print(json.dumps({"jsonrpc": "2.0", **line}), file=server.stdin, flush=True)
+    agent.link(2, "heart attack, fever and headache. " * 3_000)
+    agent.send({"method": "notifications/cancelled", "params": {"requestId": 2}})
+    agent.link(3, "\U0001f600\ud800 fever \udc00")
+    agent.send({"id": 4, "method": "ping"})
     answered: dict[int, Any] = {}
     while not {3, 4} <= answered.keys():
-        answer = json.loads(server.stdout.readline())
+        answer = agent.read()
         answered[answer["id"]] = answer
     assert "mentions" not in str(answered.get(2))
     (mention,) = answered[3]["result"]["structuredContent"]["mentions"]
     assert (mention["start"], mention["text"]) == (3, "fever")
-    assert server.communicate(timeout=60)[1] == ""
+    assert agent.process.communicate(timeout=60)[1] == b""
+    assert agent.process.returncode == 0
+
+
+PING = b'{"jsonrpc":"2.0","id":5,"method":"ping"}'
+PARSE, INVALID = -32700, -32600
+WRONG_LINES: list[tuple[bytes, int, Any]] = [
+    (b"Patientname", PARSE, None),
+    (b'{"jsonrpc":"2.0","id":5,"method":"Patientname"', PARSE, None),
+    (b"\xff\xfe" + PING, PARSE, None),
+    (PING + b"\r" + PING, PARSE, None),
+    (b"[" * 100_000, PARSE, None),
+    (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, PARSE, None),
+    (b"null", INVALID, None),
+    (b"[" + PING + b"," + PING + b"]", INVALID, None),  # a batch
+    (b'{"id":5,"method":"ping"}', INVALID, 5),
+    (b'{"jsonrpc":"1.0","id":"a","method":"ping"}', INVALID, "a"),
+    (b'{"jsonrpc":"2.0","id":5,"method":7}', INVALID, 5),
+    (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":["Patientname"]}', INVALID, 5),
+    (b'{"jsonrpc":"2.0","id":[5],"method":"ping"}', INVALID, None),
+    (b'{"jsonrpc":"2.0","id":5.5,"method":"ping"}', INVALID, None),
+    (b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}', INVALID, None),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', INVALID, None),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', INVALID, None),
+    (b"x" * (LONGEST_LINE + 1), INVALID, None),
+    (b" " * LONGEST_LINE + PING, INVALID, None),
+]
+
+
+def test_every_line_is_answered_and_not_quoted(agent):
+    """An agent waits for the answer to a request, whatever is wrong with it."""
+    for line, code, id in WRONG_LINES:
+        agent.write(line)
+        answer = agent.read()
+        assert (answer["error"]["code"], answer["id"]) == (code, id), line[:80]
+        assert "Patientname" not in str(answer)
+    for ignored in (b"", b" \r", b'{"jsonrpc":"2.0","id":9,"result":7}'):
+        agent.write(ignored)  # no request
+    agent.write(PING)
+    assert agent.read() == {"jsonrpc": "2.0", "id": 5, "result": {}}
+    agent.process.stdin.write(PING[:-1])  # the last line has no end
+    assert agent.process.communicate(timeout=60)[1] == b""
+    assert agent.process.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_the_command_although_its_input_is_open(agent, name):
+    number = getattr(signal, name)
+    agent.link(2, "Patientname has fever. " * 100)
+    assert agent.read()["id"] == 2
+    agent.process.send_signal(number)
+    assert agent.process.wait(timeout=60) == 128 + number
+    assert b"Patientname" not in agent.process.stderr.read()
+
+
+def test_the_command_ends_in_silence_if_nobody_reads_its_answers(agent):
+    agent.process.stdout.close()
+    for _ in range(2):
+        with suppress(BrokenPipeError):
+            agent.link(2, "Patientname has fever.")
+    assert agent.process.wait(timeout=60) == 0
+    assert agent.process.stderr.read() == b""
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
