@@ -583,6 +583,37 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
     ]
 
 
+def test_what_is_accepted_in_bulk_is_no_choice_of_a_person(page, tmp_path):
+    """Nobody looked at it: a download said that a person has curated it."""
+    page.click("nav a[href='#column']")
+    open_table(page, "term\nfever\naspirin\nzebra\n", "bulk.csv")
+    page.wait_for_selector("tr[aria-current]:has-text('fever')")
+    page.keyboard.press("a")
+    say(page, "2 accepted")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")  # aspirin: a person has looked at it
+    expect_saved(page)
+    page.reload()
+    for text in ("accepted ✓ 1", "decided ✓ 1"):
+        page.wait_for_selector(f".facets:has-text('{text}')")
+    found = {}
+    for format in ("csv", "sssom.tsv"):
+        with page.expect_download() as waiting:
+            page.click("summary:has-text('Download')")
+            page.click(f".menu button:text-is('{format}')")
+        path = tmp_path / format
+        waiting.value.save_as(path)
+        lines = [one for one in path.read_text("utf8").splitlines() if one[0] != "#"]
+        delimiter = "," if format == "csv" else "\t"
+        found[format] = [*csv.DictReader(lines, delimiter=delimiter)]
+        page.click("summary:has-text('Download')")
+    fever, aspirin, _ = found["csv"]
+    assert (fever["match_chosen"], fever["match_final"]) == ("", "C0000004")
+    assert (aspirin["match_chosen"], aspirin["match_final"]) == ("C0000006",) * 2
+    kinds = [one["mapping_justification"] for one in found["sssom.tsv"]]
+    assert kinds[:2] == ["semapv:LexicalMatching", "semapv:ManualMappingCuration"]
+
+
 def test_a_column_is_kept_through_reloads_and_tabs_as_it_was_decided(page, reviewed):
     become(page, "Cora")
     page.click("nav a[href='#column']")

@@ -67,16 +67,18 @@ def test_a_column_is_kept_as_it_was_mapped_with_the_choices_of_each_reviewer(
         assert choose(client, id, 0, RETIRED, **same).status == 200
     assert choose(client, id, 1, "NIL").status == 200
     assert choose(client, id, 1, None).status == 200  # it is taken back
-    assert choose(client, id, 1, FEVER, reviewer="Ben").status == 200
+    more = {"reviewer": "Ben", "in_bulk": True}
+    assert choose(client, id, 1, FEVER, **more).status == 200
     again = open_local(sample_kb, ReviewStore(store.path))  # after a start
     for one in (client, again):
         found = read(one, id)
         assert {name: found[name] for name in sent} == sent
         choice = {"reviewer": "Ada", "term": 0, "chosen": RETIRED, "predicate": "broad"}
-        assert found["decisions"] == [choice]
+        assert found["decisions"] == [{**choice, "in_bulk": False}]
         names = [(c["cui"], c["name"]) for c in found["concepts"]]
         assert names == [(RETIRED, "Myocardial infarction")]
-        assert [o["chosen"] for o in read(one, id, "Ben")["decisions"]] == [FEVER]
+        (other,) = read(one, id, "Ben")["decisions"]
+        assert (other["chosen"], other["in_bulk"]) == (FEVER, True)
         (listed,) = one.get("/reviews/columns", {"reviewer": "Ada"}).json()
         assert (listed["id"], listed["name"]) == (id, "t.csv")
         assert (listed["terms"], listed["decisions"]) == (2, 1)

@@ -12,7 +12,7 @@ const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
 const LONGEST_NAME = 200;  // characters
 const DRAFT = "terms";  // what is not mapped yet outlives a reload
-const STATES = { decided: "decided ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
+const STATES = { decided: "decided ✓", accepted: "accepted ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 const RELATIONS = ["exact", "broad", "narrow", "related"];
 const ALL = { state: "", words: "", sort: "" };
 /** How rows are sorted. @type {{[name: string]: (a: any, b: any) => number}} */
@@ -28,6 +28,7 @@ const SORTS = {
  * @property {any} found what the service said of it
  * @property {number} times
  * @property {string} relation of the term to what is chosen
+ * @property {boolean} inBulk it was accepted with all that is sure: in a download it is no choice of a person
  * @property {any[]} verdicts on the ids that its rows have
  *
  * @typedef {object} Column
@@ -48,7 +49,7 @@ let filter = ALL;
 let view = null;
 
 const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? first?.score ?? -1;
-const stateOf = ({ mention, found }) => (isOpen(mention) ? found.status : "decided");
+const stateOf = ({ mention, found, inBulk }) => (isOpen(mention) ? found.status : inBulk ? "accepted" : "decided");
 const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
 const addressOf = (id) => `reviews/columns/${id}/choices`;
 const itemsOf = () => column?.items ?? [];
@@ -63,7 +64,7 @@ function newBench() {
       sure() {
         const sure = itemsOf().filter(({ mention }) => isOpen(mention) && mention.certainty === "sure");
         if (!sure.length) { say("Nothing that is open is sure."); return; }
-        const back = change(sure, ({ mention }) => ({ chosen: mention.cui, predicate: "exact" }));
+        const back = change(sure, ({ mention }) => ({ chosen: mention.cui, predicate: "", in_bulk: true }));
         if (!back) return;
         made.record(made.item(), back);
         draw();
@@ -85,9 +86,10 @@ function newBench() {
 }
 
 /** Shows a choice. @param {Item} item @param {any} choice with the `concept`, if it may be no candidate */
-function put(item, { chosen, predicate, concept }) {
+function put(item, { chosen, predicate, in_bulk = false, concept }) {
   item.mention = { ...changeOf(/** @type {any} */ (item), chosen, concept).mention, chosen };
   item.relation = predicate;
+  item.inBulk = in_bulk;
 }
 
 /**
@@ -102,7 +104,7 @@ function change(items, choiceOf) {
     const key = PAGE.key();
     const writes = items.map((item, at) => {
       const { chosen, candidates } = item.mention;
-      const before = { chosen, predicate: item.relation, concept: candidates.find((one) => one.cui === chosen) };
+      const before = { chosen, predicate: item.relation, in_bulk: item.inBulk, concept: candidates.find((one) => one.cui === chosen) };
       put(item, choices[at]);
       return { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, ...choices[at], before };
     });
@@ -155,7 +157,7 @@ function countTerms({ rows, place }) {
 /** @returns {Item} */
 function newItem(term, number, found, times, verdicts = []) {
   const mention = newMention({ ...found, text: term, start: 0, end: 0 });
-  return { number, found, mention, times: times.get(term) ?? 0, relation: "", verdicts };
+  return { number, found, mention, times: times.get(term) ?? 0, relation: "", inBulk: false, verdicts };
 }
 
 /** @param {Column|null} opened */
@@ -344,8 +346,8 @@ async function save(format) {
   const body = {
     header, rows, kb, subject, reviewer: reviewer(),
     terms: rows.map((row) => textOf(row[place])),
-    mapped: Object.fromEntries(items.map(({ mention, found, relation }) =>
-      [mention.text, { found, chosen: mention.chosen ?? "", predicate: relation }])),
+    mapped: Object.fromEntries(items.map(({ mention, found, relation, inBulk }) =>
+      [mention.text, { found, chosen: inBulk ? "" : mention.chosen ?? "", predicate: relation }])),
   };
   if (await saveFile(`column/write?format=${format}`, withJson(body))) column.saved = true;
 }

@@ -92,12 +92,15 @@ class Choice(Request):
         chosen: An id, "NIL" = no concept of the vocabulary, or null to withdraw the
             choice before.
         predicate: What the chosen concept is to the term; "" = not said.
+        in_bulk: The concept was sure, and accepted with others: it is no choice of a
+            person in a download.
     """
 
     reviewer: Name
     term: Annotated[int, Field(ge=0, lt=MOST_ROWS)]
     chosen: Name | None
     predicate: Literal["", "exact", "broad", "narrow", "related"] = ""
+    in_bulk: bool = False
 
 
 class NewChoice(Choice):
@@ -175,13 +178,20 @@ def list_columns(store: ReviewStore, reviewer: str | None) -> list[ColumnCount]:
 def latest_choices(store: ReviewStore, id: str, reviewer: str | None) -> list[Choice]:
     """Return the choices of a reviewer that count, by term."""
     rows = store.query(
-        "SELECT reviewer, term, chosen, predicate FROM choices "
+        "SELECT reviewer, term, chosen, predicate, in_bulk FROM choices "
         f"WHERE of_column = :id AND {COUNTS} ORDER BY term",
         {"id": id, "reviewer": reviewer},
     )
-    names = Choice.model_fields
-    values = (dict(zip(names, row, strict=True)) for row in rows)
-    return [Choice.model_construct(**one) for one in values]
+    return [
+        Choice.model_construct(
+            reviewer=reviewer,
+            term=term,
+            chosen=chosen,
+            predicate=predicate,
+            in_bulk=bool(in_bulk),
+        )
+        for reviewer, term, chosen, predicate, in_bulk in rows
+    ]
 
 
 def read_column(store: ReviewStore, id: str) -> tuple[str, str, str, list[str]] | None:
@@ -212,8 +222,8 @@ def add_choices(store: ReviewStore, id: str, choices: Iterable[NewChoice]) -> No
     with store.transaction() as connection:
         connection.executemany(
             "INSERT OR IGNORE INTO choices "
-            "(time, key, reviewer, of_column, term, chosen, predicate) "
-            "VALUES (:time, :key, :reviewer, :id, :term, :chosen, :predicate)",
+            "(time, key, reviewer, of_column, term, chosen, predicate, in_bulk) VALUES "
+            "(:time, :key, :reviewer, :id, :term, :chosen, :predicate, :in_bulk)",
             rows,
         )
 

@@ -68,7 +68,7 @@ CREATE TABLE terms (
 CREATE TABLE choices (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
     reviewer TEXT NOT NULL, of_column TEXT NOT NULL, term INTEGER NOT NULL,
-    chosen TEXT, predicate TEXT NOT NULL,
+    chosen TEXT, predicate TEXT NOT NULL, in_bulk INTEGER NOT NULL,
     FOREIGN KEY (of_column, term) REFERENCES terms ON DELETE CASCADE
 );
 CREATE INDEX choices_by_term ON choices (of_column, term);
