@@ -181,13 +181,13 @@ def test_page_marks_links_that_are_not_sure_and_says_how():
         "of a file with ids alone": entity(0, "abc", score=None),
         "none": entity(0, "abc", None),
     }
-    for name, given in certain.items():
-        page = write_one("aspirin", given)
+    for name, linked in certain.items():
+        page = write_one("aspirin", linked)
         article = next(page.iter("article"))
         assert not find_kind(article, "unsure"), name
         assert "not sure" not in "".join(article.itertext()), name
-    for given in (link(0.79), entity(0, "abc"), link(0.3, candidates=[])):
-        page = write_one("abc", given)
+    for linked in (link(0.79), entity(0, "abc"), link(0.3, candidates=[])):
+        page = write_one("abc", linked)
         (marked,) = find_kind(next(page.iter("article")), "unsure")
         (flag,) = find_kind(marked, "flag")
         assert flag.text == "not sure"
