@@ -525,6 +525,20 @@ def test_a_page_shows_what_its_token_may_do(browser, listen, sample_kb, tmp_path
     playwright.expect(page.locator(".text .decided[role]")).to_have_count(1)
     page.goto(f"{page.url.partition('#')[0]}#queue")
     page.wait_for_selector("main:has-text('for linking and search only')")
+    page.goto(f"{page.url.partition('#')[0]}#column")  # it is not kept
+    page.fill("#terms", "fever\nzebra")
+    page.click("#map")
+    page.wait_for_selector("tr[aria-current]:has-text('fever')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".facets:has-text('decided ✓ 1')")
+    page.click("nav a[href='#notes']")
+    page.wait_for_selector("#note")
+    page.click("nav a[href='#column']")
+    page.wait_for_selector(".facets:has-text('decided ✓ 1')")
+    page.click("summary:has-text('Terms, one a line')")
+    page.wait_for_selector("main:has-text('until this page is closed')")
+    assert store.query("SELECT count(*) FROM columns") == [(0,)]
+    page.close(run_before_unload=False)
 
 
 def open_table(page: Any, table: str, name: str = "a.csv", **chosen: str) -> None:
