@@ -545,6 +545,10 @@ def open_table(page: Any, table: str, name: str = "a.csv", **chosen: str) -> Non
     """Read a table, choose columns for what its fields ask for, and map it."""
     file = {"name": name, "mimeType": "text/csv", "buffer": table.encode()}
     page.set_input_files("#table", files=[file])
+    page.wait_for_selector("#which")
+    who = page.input_value("#reviewer")
+    become(page, f"{who} too")  # what was read stays
+    become(page, who)
     for field, column in chosen.items():
         page.select_option(f"#{field}", label=column)
     page.click("button:has-text('Map it')")
@@ -595,6 +599,18 @@ def test_a_column_is_decided_by_keys_with_relations_and_ids(page, tmp_path):
     assert [row["predicate_id"] for row in rows[:2]] == [
         *("skos:exactMatch", "skos:broadMatch")
     ]
+
+
+def test_a_column_that_is_mapped_leaves_a_person_where_they_are(page):
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "fever\nslow zebra")
+    page.evaluate(SLOW, 500)
+    page.click("#map")
+    page.click("nav a[href='#notes']")
+    say(page, "2 terms in 2 rows")
+    assert page.url.endswith("#notes")
+    page.click("nav a[href='#column']")
+    page.wait_for_selector("tr:has-text('Terms'):has-text('0 of 2')")
 
 
 def test_what_is_accepted_in_bulk_is_no_choice_of_a_person(page, tmp_path):

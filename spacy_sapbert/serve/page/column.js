@@ -45,6 +45,8 @@ const SORTS = {
 let column = null;
 let bench = newBench();
 let filter = ALL;
+/** A table that was read, of which the columns are asked for. @type {{name: string, found: any}|null} */
+let read = null;
 /** @type {any} */
 let view = null;
 
@@ -162,7 +164,7 @@ function newItem(term, number, found, times, verdicts = []) {
 
 /** @param {Column|null} opened */
 function start(opened) {
-  [column, filter, bench] = [opened, ALL, newBench()];
+  [column, filter, bench, read] = [opened, ALL, newBench(), null];
 }
 
 export async function render(main, info, id) {
@@ -210,6 +212,7 @@ export async function render(main, info, id) {
   tools.hidden = !column;
   list.element.hidden = !column;
   narrow({});
+  if (read && !id) askColumns(info);
   if (info.reviews && !column) await drawKept(kept, info);
   return view;
 }
@@ -244,6 +247,15 @@ async function readFile(one, offered, info) {
   });
   if (!found) return;
   if (!found.rows.length) { say(`“${one.name}” has no rows.`, true); return; }
+  read = { name: one.name.slice(-LONGEST_NAME), found };
+  if (view) askColumns(info);
+  say(`${countOf(found.rows.length, "row")}.`);
+}
+
+/** Asks for the columns of the table that was read. */
+function askColumns(info) {
+  if (!read) return;
+  const { name, found } = read;
   const names = (header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
   let [place, subject, claimed] = ["0", "", ""];
@@ -256,9 +268,8 @@ async function readFile(one, offered, info) {
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
       const header = first.checked ? names(found.header.map(() => "")) : found.header;
       const sheet = { header, rows, place: Number(place), subject: subject && header[Number(subject)] };
-      map(one.name.slice(-LONGEST_NAME), sheet, claimed === "" ? null : Number(claimed), info);
+      map(name, sheet, claimed === "" ? null : Number(claimed), info);
     } }, "Map it"));
-  say(`${countOf(found.rows.length, "row")}.`);
 }
 
 /**
@@ -266,6 +277,7 @@ async function readFile(one, offered, info) {
  * @param {string} name @param {Column["sheet"]} sheet @param {number|null} claimed place of the ids to verify
  */
 async function map(name, sheet, claimed, info) {
+  const own = view;  // it is not left for another part when the column is mapped
   const times = countTerms(sheet);
   const terms = [...times.keys()];
   /** @type {Item[]} */
@@ -283,10 +295,14 @@ async function map(name, sheet, claimed, info) {
   const id = info.reviews ? await attempt("Saving …", () => post("reviews/columns", {
     name, kb, sheet, terms: items.map(({ mention, found, verdicts }) => ({ term: mention.text, found, verdicts })),
   })) : null;
-  start({ id, name, kb, sheet, items, saved: true });
-  later.text = info.reviews && !id ? `${said()} It stays until this page is closed.`
+  if (id) {
+    read = null;
+    sessionStorage.removeItem(DRAFT);
+  } else if (!column?.id) start({ id, name, kb, sheet, items, saved: true });
+  const told = info.reviews && !id ? `${said()} It stays until this page is closed.`
     : `${countOf(terms.length, "term")} in ${countOf(sheet.rows.length, "row")}.`;
-  if (id) sessionStorage.removeItem(DRAFT);
+  if (view !== own) { say(told); return; }
+  later.text = told;
   if (id) location.hash = `#column/${id}`;
   else dispatchEvent(new Event("hashchange"));
 }
