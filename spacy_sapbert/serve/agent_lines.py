@@ -112,7 +112,8 @@ class Lines:
             error = None
             line = replace_halves(data.decode("utf8", "replace"))
             if len(data) > LONGEST_LINE:
-                error = make_error(INVALID_REQUEST, f"at most {LONGEST_LINE:,} bytes")
+                expected = f"a line of at most {LONGEST_LINE:,} bytes"
+                error = make_error(INVALID_REQUEST, expected)
             elif is_message(line):
                 yield line
             elif line.strip():
