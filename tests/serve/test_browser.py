@@ -621,7 +621,14 @@ def test_what_is_accepted_in_bulk_is_no_choice_of_a_person(page, tmp_path):
     page.keyboard.press("a")
     say(page, "2 accepted")
     page.keyboard.press("ArrowUp")
-    page.keyboard.press("Enter")  # aspirin: a person has looked at it
+    page.keyboard.press("0")
+    page.keyboard.press("u")  # it is as it was accepted
+    say(page, "Undone")
+    expect_saved(page)
+    page.reload()
+    page.wait_for_selector(".facets:has-text('accepted ✓ 2')")
+    page.click("tr:has-text('aspirin') td")
+    page.keyboard.press("Enter")  # a person has looked at it
     expect_saved(page)
     page.reload()
     for text in ("accepted ✓ 1", "decided ✓ 1"):

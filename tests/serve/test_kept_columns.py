@@ -93,6 +93,24 @@ def test_a_column_is_kept_as_it_was_mapped_with_the_choices_of_each_reviewer(
     assert SECRET.encode() not in Path(store.path).read_bytes()
 
 
+def test_what_is_accepted_in_bulk_replaces_no_choice_of_a_person(
+    open_local, sample_kb, store
+):
+    """A tab that has not seen it, of another browser, accepts all that is sure."""
+    client = open_local(sample_kb, store)
+    id = client.post("/reviews/columns", make_column(client)).json()
+    assert choose(client, id, 0, "NIL").status == 200
+    for term in (0, 1):
+        assert choose(client, id, term, FEVER, in_bulk=True).status == 200
+    assert [o["chosen"] for o in read(client, id)["decisions"]] == ["NIL", FEVER]
+    assert choose(client, id, 0, FEVER, in_bulk=True, reviewer="Ben").status == 200
+    assert len(read(client, id, "Ben")["decisions"]) == 1
+    assert choose(client, id, 1, INFARCT).status == 200  # a person decides after it
+    assert choose(client, id, 0, None).status == 200  # and undo brings it back
+    assert choose(client, id, 0, FEVER, in_bulk=True).status == 200
+    assert [o["chosen"] for o in read(client, id)["decisions"]] == [FEVER, INFARCT]
+
+
 def test_a_choice_that_is_not_possible_is_refused_and_nothing_is_written(
     open_local, sample_kb, store
 ):

@@ -104,17 +104,20 @@ function change(items, choiceOf) {
   const { id } = column;
   const write = (choices) => {
     const key = PAGE.key();
-    const writes = items.map((item, at) => {
-      const { chosen, candidates } = item.mention;
-      const before = { chosen, predicate: item.relation, in_bulk: item.inBulk, concept: candidates.find((one) => one.cui === chosen) };
+    const before = items.map(({ mention: { chosen, candidates }, relation, inBulk }) =>
+      ({ chosen, predicate: relation, in_bulk: inBulk, concept: candidates.find((one) => one.cui === chosen) }));
+    const writes = items.flatMap((item, at) => {
+      const one = { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, before: before[at] };
       put(item, choices[at]);
-      return { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, ...choices[at], before };
+      // What was accepted in bulk replaces no choice: undo takes the choice back before.
+      const back = choices[at].in_bulk && before[at].chosen !== null ? [{ ...one, key: `${one.key}-0`, chosen: null }] : [];
+      return [...back, { ...one, ...choices[at] }];
     });
     if (id) dispatch({ type: "queued", writes });
-    return writes;
+    return before;
   };
   column.saved = Boolean(id);
-  const before = write(items.map(choiceOf)).map((one) => one.before);
+  const before = write(items.map(choiceOf));
   return () => Boolean(write(before));
 }
 

@@ -217,13 +217,19 @@ def read_candidates(store: ReviewStore, id: str, term: int) -> set[str] | None:
 
 
 def add_choices(store: ReviewStore, id: str, choices: Iterable[NewChoice]) -> None:
-    """Append choices, all or none; one with a known key is not written again."""
+    """Append choices, all or none; one with a known key is not written again.
+
+    What is accepted in bulk is not written over a choice that a person has made: the
+    page that accepts it may not know of it yet.
+    """
     rows = [{"id": id, "time": current_time(), **dict(one)} for one in choices]
     with store.transaction() as connection:
         connection.executemany(
             "INSERT OR IGNORE INTO choices "
-            "(time, key, reviewer, of_column, term, chosen, predicate, in_bulk) VALUES "
-            "(:time, :key, :reviewer, :id, :term, :chosen, :predicate, :in_bulk)",
+            "(time, key, reviewer, of_column, term, chosen, predicate, in_bulk) SELECT "
+            ":time, :key, :reviewer, :id, :term, :chosen, :predicate, :in_bulk "
+            "WHERE NOT :in_bulk OR NOT EXISTS (SELECT 1 FROM choices "
+            f"WHERE of_column = :id AND term = :term AND NOT in_bulk AND {COUNTS})",
             rows,
         )
 
