@@ -425,18 +425,25 @@ class KnowledgeBase(Mapping[str, Concept]):
         k = change_options(DEFAULT_OPTIONS, {"k": k}).k
         cui = self[cui].cui
         rows = sorted({entry.row for entry in self.store.entries_of(cui)})
-        # One more than k, since each name is nearest to its own concept.
-        ranked = self.searcher.nearest.rank(
-            self.vectors(np.array(rows)), Filter(), k=k + 1
-        )
-        nearest: dict[str, RankedEntry] = {}
-        for near in chain.from_iterable(ranked):
-            best = nearest.setdefault(near.entry.cui, near)
-            if near.score > best.score:
-                nearest[near.entry.cui] = near
-        nearest.pop(cui, None)
-        scores = {other: round_score(near.score) for other, near in nearest.items()}
-        cuis = sorted(nearest, key=lambda other: (-scores[other], other))[:k]
+        vectors = self.vectors(np.array(rows))
+        depth = k + 1  # since each name is nearest to its own concept
+        while True:
+            ranked = self.searcher.nearest.rank(vectors, Filter(), k=depth)
+            nearest: dict[str, RankedEntry] = {}
+            for near in chain.from_iterable(ranked):
+                best = nearest.setdefault(near.entry.cui, near)
+                if near.score > best.score:
+                    nearest[near.entry.cui] = near
+            nearest.pop(cui, None)
+            scores = {other: round_score(near.score) for other, near in nearest.items()}
+            cuis = sorted(nearest, key=lambda other: (-scores[other], other))[:k]
+            # Others may have the score of the last one, and come before it by their id.
+            if not any(
+                len(found) == depth and round_score(found[-1].score) >= scores[cuis[-1]]
+                for found in ranked
+            ):
+                break
+            depth *= 2
         relations = self.store.relate(cui, cuis)
         return [
             RelatedConcept(other, nearest[other].entry.name, scores[other], relation)
