@@ -180,8 +180,14 @@ def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch
         (parts.search(queries, 20), (rows, scores)),
         (search_among(parts, queries, 20, allowed), among),
     ):
-        assert mine.tolist() == its.tolist()
         assert of_mine == pytest.approx(of_its, abs=1e-6)
+        # Rows that are nearer to each other than this may be in any order.
+        gaps = np.abs(np.diff(of_its, axis=1)) > 1e-5
+        clear = np.pad(gaps, ((0, 0), (1, 0)), constant_values=True)
+        clear[:, :-1] &= gaps
+        clear[:, -1] = False  # the next one is not known
+        assert mine[clear].tolist() == its[clear].tolist()
+        assert clear.any()
 
 
 def test_rows_of_a_file_by_hand(tmp_path):

@@ -1,6 +1,6 @@
 """Whether an id is the right one for a text: ids, chances, abbreviations, batches."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 
@@ -147,6 +147,11 @@ def test_a_verdict_does_not_depend_on_the_batch(thousand_names_kb):
     ids = [cui for cui, _ in reversed(names)]
     together = many.verify(texts, ids)
     alone = [many.verify([t], [c])[0] for t, c in zip(texts, ids, strict=True)]
-    assert together == alone
+    for one, other in zip(together, alone, strict=True):
+        for name, value in asdict(one).items():
+            if isinstance(value, float):  # of sums that differ with the batch
+                assert value == pytest.approx(getattr(other, name), abs=1e-4)
+            else:
+                assert value == getattr(other, name)
     with pytest.raises(SapbertError, match="E359"):
         many.verify(texts, ids[:1])
