@@ -6,6 +6,7 @@ that are not.
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,16 @@ def lock_handle(handle: int, *, wait: bool = False) -> bool | None:
 
 
 def remove_open(handle: int, path: Path) -> None:
-    """Remove and close an open file that is locked; Windows removes no open one."""
-    if fcntl:
-        path.unlink(missing_ok=True)
-    os.close(handle)
+    """Remove and close an open file that is locked, if the system allows it.
+
+    Windows removes no open one.
+    """
     if not fcntl:
-        path.unlink(missing_ok=True)
+        os.close(handle)
+    with suppress(OSError):
+        path.unlink()
+    if fcntl:
+        os.close(handle)
 
 
 def sync_path(path: Path) -> None:

@@ -91,7 +91,7 @@ def name_errors(path: Path) -> Iterator[None]:
     """Raise the errors of SQLite as ours."""
     try:
         yield
-    except sqlite3.OperationalError as error:  # such as a full disk
+    except (sqlite3.OperationalError, OSError) as error:  # such as a full disk
         raise refused_by_system(path=path, reason=error) from None
     except sqlite3.Error:
         raise unreadable(path) from None
