@@ -365,7 +365,7 @@ JOINED = PARTS.map(lambda parts: "".join(word + blank for word, blank in parts))
 
 # A name, and what makes another way to write it
 WAYS: dict[str, Callable[[str], str]] = {
-    "lung cancer": str.upper,
+    "lung cancer": lambda text: text.replace("lung", "Lung"),
     "lung tumor": lambda text: " ".join(reversed(text.split(" "))).replace(" ", ", "),
     "small-cell cancer": lambda text: text.replace("-", " "),
     "non-small cancer": lambda text: text.replace("-", ""),
