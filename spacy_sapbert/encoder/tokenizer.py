@@ -1,5 +1,6 @@
 """The tokenizer of an encoder, which needs no transformers."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,7 +65,9 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
 
     def read_id(token: Any) -> int:
         text = token.get("content") if isinstance(token, dict) else token
-        number = backend.token_to_id(text) if isinstance(text, str) else None
+        number: int | None = None
+        with suppress(TypeError, UnicodeError):  # no text, or half a surrogate pair
+            number = backend.token_to_id(text)
         if number is None:
             reason = "it names a special token that the tokenizer does not have"
             raise wrong_tokenizer(path=settings_path, reason=reason)

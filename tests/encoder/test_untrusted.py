@@ -248,9 +248,10 @@ def test_load_encoder_opens_no_other_tokenizer(folder):
         from_slow=True,
     )
     assert len(open_with_mean(folder).tokenize(["fever"])[0][0]) == 3
-    change_json(folder / "tokenizer_config.json", mask_token="[OTHER]")
-    with pytest.raises(SapbertError, match="E203.*special token"):
-        open_with_mean(folder)
+    for token in ("[OTHER]", "\ud800", 7):
+        change_json(folder / "tokenizer_config.json", mask_token=token)
+        with pytest.raises(SapbertError, match="E203.*special token"):
+            open_with_mean(folder)
 
 
 def test_encode_of_another_tokenizer_are_an_error(folder):
