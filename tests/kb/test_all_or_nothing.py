@@ -25,7 +25,15 @@ from spacy_sapbert.kb.settings import change_kb, export_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
-from tests.faults import ENDS, FULL_DISK, REFUSED, STOPPED, fill_disk, stop_copies
+from tests.faults import (
+    ENDS,
+    FULL_DISK,
+    KILLED,
+    REFUSED,
+    STOPPED,
+    fill_disk,
+    stop_copies,
+)
 
 TAUGHT = [("bad heart", "C0000003"), ("hot skin", "C0000004"), ("sugar", "C0000005")]
 
@@ -147,6 +155,34 @@ def export(folder: Path) -> None:
 
 def package(folder: Path) -> None:
     package_kb(folder, folder.parent, name="x", version="1.0", force=True)
+
+
+def stop_packages(kb: Path, work: Path) -> None:
+    """Stop the writing of a wheel at every write: there is a whole one, or none."""
+    folder, build = work / "wheels", work / "build"
+
+    def write(_: Path) -> None:
+        package_kb(kb, folder, name="x", version="1.0")
+
+    build.mkdir()
+    for how in ("kill", "stop", "full"):
+
+        def check(end: int, how: str = how) -> None:
+            left = [path.name for path in folder.glob("*")] if folder.exists() else []
+            hidden = [name for name in left if name.startswith(".")]
+            assert end == KILLED or not hidden, (how, hidden)
+            assert all(zipfile.is_zipfile(folder / n) for n in left if n not in hidden)
+            assert left or not folder.exists() or end == KILLED
+            shutil.rmtree(folder, ignore_errors=True)
+
+        stop_copies(how, range(1, 1000), build, work / "copy", write, check)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_package_stopped_at_any_write_leaves_a_whole_wheel_or_none(
+    own_kb, tmp_path, new_process
+):
+    new_process.call(stop_packages, own_kb, tmp_path)
 
 
 @pytest.mark.parametrize("what", ["teach", "gc", "export", "package"])
