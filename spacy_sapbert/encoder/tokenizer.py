@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 FILE = "tokenizer.json"
+PANIC = "PanicException"  # of Rust, which is no `Exception`
 MANY_TEXTS = 2_000  # of a vocabulary; mentions of a batch are fewer
 ROLES = [f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")]
 
@@ -57,7 +58,10 @@ def load_tokenizer(folder: Path, length: int) -> NameTokenizer:
         )
     try:
         backend = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library has no narrower one
+        backend.encode("a")
+    except BaseException as error:  # the library has no narrower one
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
         reason = f"it cannot be read: {str(error)[:200]}"
         raise wrong_tokenizer(path=path, reason=reason) from None
     settings_path = folder / TOKENIZER_FILE

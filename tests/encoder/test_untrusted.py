@@ -239,6 +239,15 @@ def test_open_encoder_with_a_damaged_tokenizer_is_an_error(folder, text):
             load(folder)
 
 
+def test_open_encoder_whose_tokenizer_fails_in_rust_is_an_error(folder):
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text("utf8"))
+    data["post_processor"]["single"][0]["SpecialToken"]["id"] = "x"
+    path.write_text(json.dumps(data))
+    with pytest.raises(SapbertError, match=r"E203.*tokenizer\.json.*no entry"):
+        open_with_mean(folder)
+
+
 def test_load_encoder_opens_no_other_tokenizer(folder):
     change_json(
         folder / "tokenizer_config.json",
