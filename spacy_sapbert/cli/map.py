@@ -59,7 +59,8 @@ def map_terms(
     """kb/ + table with a column of terms -> the table with their concepts
 
     All columns are kept, in order, and columns `match_…` added: the term, its best
-    concept, and other candidates. Write the right id, or NIL, into `match_chosen`:
+    concept, and other candidates. SSSOM has the sure mappings and what people chose,
+    and none of your columns. Write the right id, or NIL, into `match_chosen`:
     `spacy sapbert teach` and `evaluate` read the table then. A table of `map` that is
     mapped again keeps it.
 
