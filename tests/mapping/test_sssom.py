@@ -1,4 +1,4 @@
-"""SSSOM: ids with namespaces. Who decided is in `answers.jsonl` of the service."""
+"""SSSOM: ids with namespaces. Who decided is in `answers` of the service."""
 
 import pytest
 

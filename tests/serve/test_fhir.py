@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-import srsly
 
 from spacy_sapbert.serve.protocols.fhir import OPERATIONS
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.golden import read_golden
 
 from .conftest import BEARER, JSON, LocalClient, Reply
 
@@ -19,7 +19,7 @@ models = pytest.importorskip("fhir.resources.R4B", reason="`fhir.resources` is m
 
 ICD = "http://hl7.org/fhir/sid/icd-10-cm"
 SNOMED = "http://snomed.info/sct"
-ANSWERS = Path(__file__).parent / "answers.jsonl"
+ANSWERS = Path(__file__).parent / "answers" / "fhir.json"
 CONCEPTS = [
     Concept(
         "C1",
@@ -105,9 +105,8 @@ def fhir(open_local, make_kb, tmp_path_factory) -> LocalClient:
 
 
 def test_answers_are_valid_and_the_same_for_get_and_post(fhir):
-    """What they say is in `answers.jsonl`."""
-    asked = [one for one in srsly.read_jsonl(ANSWERS) if "/fhir/" in one[1]]
-    for method, path, body, status, _ in asked:
+    """What they say is in `ANSWERS`."""
+    for method, path, body, (status, *_) in read_golden(ANSWERS):
         sent = b"" if body is None else json.dumps(body).encode()
         answer = check(fhir.send(method, path, sent, JSON), status)
         operation, _, query = path.partition("?")

@@ -1,4 +1,4 @@
-"""OpenRefine: a proxy, and what is refused. Answers are in `answers.jsonl`."""
+"""OpenRefine: a proxy, and what is refused. Answers are in `answers`."""
 
 import json
 from urllib.parse import urlencode
