@@ -83,7 +83,7 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
 
 
 def read_header(rows: Iterator[list[Cell]]) -> list[str]:
-    """Take the names of the columns from the rows of a table."""
+    """Read the names of the columns, the first of the rows of a table."""
     return [AsRead(text_of(cell)) for cell in next(rows, [])]
 
 

@@ -1,8 +1,10 @@
 """Tokens that are split where a name starts or ends inside of them: "-fever", "1)X"."""
 
 import warnings
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 
 Place = tuple[int, int]  # start and end in characters
 
+MOST_STEPS = 20_000_000  # tokens times splits: spaCy moves all tokens, some seconds
 COPIED = ("TAG", "POS", "DEP", "ENT_TYPE", "ENT_KB_ID", "ENT_ID")  # `MORPH` is a text
 
 
@@ -24,31 +27,34 @@ def split_tokens(doc: Doc, places: Sequence[Place], taken: Iterable[Place]) -> N
     """Split the tokens of a Doc so that places in its text can be spans.
 
     Entities and span groups stay where they are. Not split is for a place inside of a
-    longer one, for one that overlaps a taken one, for an address of the web, and if the
-    Doc has vectors of a transformer for each token: a warning has their number (W561).
+    longer one, for one that overlaps a taken one, for an address of the web, beyond
+    `MOST_STEPS`, and if the Doc has vectors of a transformer for each token: of these
+    two a warning has the number (W561).
     """
     starts, ends = list_boundaries(doc)
-    others = [*taken]
     inside = [
         (start, end)
-        for start, end in places
-        if (start not in starts or end not in ends)
-        and not any(first < end and start < last for first, last in others)
-        and not any(
-            first <= start and end <= last and (first, last) != (start, end)
-            for first, last in places
-        )
+        for start, end in select_outer(places, taken)
+        if start not in starts or end not in ends
     ]
     cuts = find_cuts(doc, inside)
     if not cuts:
         return
+    most, reason = MOST_STEPS // len(doc), "splitting more takes too long. Divide it"
     if doc.has_extension("trf_data") and doc._.get("trf_data") is not None:
+        most = 0
+        reason = (
+            "it has vectors of a transformer for each token. Put `sapbert_mentions` "
+            "before it"
+        )
+    if len(cuts) > most:
         warnings.warn(
-            f"[W561] Expected names of whole tokens, but {len(inside)} start or end "
-            "inside of a token and are not marked, since this document has vectors of "
-            "a transformer for each token. Put `sapbert_mentions` before it.",
+            f"[W561] Expected names of whole tokens, but {len(cuts) - most:,} tokens "
+            f"of a document have names inside that are not marked, since {reason}.",
             stacklevel=3,
         )
+    cuts = dict(islice(cuts.items(), most))
+    if not cuts:
         return
     entities = [*map(describe_span, doc.ents)]
     groups = {
@@ -72,6 +78,19 @@ def split_tokens(doc: Doc, places: Sequence[Place], taken: Iterable[Place]) -> N
     for key, (group, spans) in groups.items():
         made = [make_span(doc, values) for values in spans]
         doc.spans[key] = SpanGroup(doc, name=group.name, attrs=group.attrs, spans=made)
+
+
+def select_outer(places: Iterable[Place], taken: Iterable[Place]) -> Iterator[Place]:
+    """Yield the places that overlap none that is taken and are inside of no other."""
+    others = sorted(taken)
+    starts = [start for start, _ in others]
+    reached = [*accumulate((end for _, end in others), max)]
+    last = -1  # where the places so far end
+    for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
+        before = bisect_left(starts, end)
+        if end > last and not (before and reached[before - 1] > start):
+            last = end
+            yield start, end
 
 
 def find_cuts(doc: Doc, places: Iterable[Place]) -> dict[int, list[int]]:

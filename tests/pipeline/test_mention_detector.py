@@ -18,6 +18,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.text import list_words, stands_alone
+from spacy_sapbert.pipeline import split_tokens
 from spacy_sapbert.pipeline.mention_detector import SapbertMentions
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import NLP
@@ -224,12 +225,25 @@ def test_detector_keeps_starts_of_sentences_where_it_splits_a_token(nlp, start):
     assert starts == [True, start, parts, parts, start, start]
 
 
+def test_detector_splits_no_more_tokens_than_takes_seconds(nlp, monkeypatch):
+    monkeypatch.setattr(split_tokens, "MOST_STEPS", 4 * 2)
+    doc = nlp.make_doc("-fever -gout -flu fever")
+    with pytest.warns(UserWarning, match=r"^\[W561\].* 1 tokens .* Divide it"):
+        assert texts(nlp(doc)) == ["fever", "gout", "fever"]
+
+
+def test_detector_leaves_what_is_taken_and_what_is_inside_of_another():
+    places = [(0, 3), (0, 9), (5, 9), (10, 12), (11, 20), (30, 31)]
+    found = split_tokens.select_outer(places, [(2, 4), (30, 40)])
+    assert [*found] == [(5, 9), (10, 12), (11, 20)]
+
+
 def test_detector_says_how_many_names_it_cannot_mark(nlp):
     Doc.set_extension("trf_data", default=None, force=True)
     try:
         doc = nlp.make_doc("fever;gout and flu")
         doc._.trf_data = object()
-        with pytest.warns(UserWarning, match=r"^\[W561\].* 2 start or end"):
+        with pytest.warns(UserWarning, match=r"^\[W561\].* 1 tokens .* transformer"):
             doc = nlp(doc)
     finally:
         Doc.remove_extension("trf_data")
