@@ -69,7 +69,7 @@ def stop_names(
 
     texts = (document for document in read_all() if document.text)
     bar = show_progress(texts, unit="documents", desc="Read", quiet=quiet)
-    learned = learn_stop_names(nlp, detector, bar, share=share)
+    learned = learn_stop_names(nlp, detector.find_places, bar, share=share)
     write_stop_names(output, learned, lang=lang)
     if not quiet:
         rows = [(name, f"{m:,}", f"{n:,}") for name, m, n in learned[:MOST_LISTED]]

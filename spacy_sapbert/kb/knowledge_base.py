@@ -18,6 +18,7 @@ from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
 from .filters import FilterResult, check_options
+from .folder.publication import unpack_files, version_to_files
 from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.registry import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
@@ -92,10 +93,8 @@ def open_files(
     encoder: "EncoderConfig | None" = None,
     digest: str | None = None,
 ) -> "KnowledgeBase":
-    """Open a knowledge base from its files, of `kb_to_files`, in a temporary folder."""
-    from .folder.publication import unpack_kb
-
-    temporary = unpack_kb(files)
+    """Open the files of `version_to_files` in a temporary folder."""
+    temporary = unpack_files(files)
     version = read_version(temporary.path.resolve())
     kb = open_version(version, encoder=encoder, digest=digest)
     kb.temporary = temporary
@@ -173,9 +172,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.temporary is not None:  # another process can outlive it
-            from .folder.publication import kb_to_files
-
-            return open_files, (kb_to_files(self), self.encoder_config)
+            return open_files, (version_to_files(self.version), self.encoder_config)
         # Another process opens the same version; nothing native is copied.
         version = self.version
         values = (self.folder, version.real_folder, version.name, self.manifest.digest)

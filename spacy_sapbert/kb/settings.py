@@ -6,7 +6,6 @@ from typing import Any
 
 from ..errors import SapbertError, check_range
 from ..io.writing import link_file
-from .folder.layout import ENCODER, EXPORTED
 from .folder.publication import (
     change_manifest,
     describe_files,
@@ -14,7 +13,7 @@ from .folder.publication import (
     lock_kb,
     lock_version,
 )
-from .folder.records import Calibration, IndexRecord, Manifest
+from .folder.records import ENCODER, EXPORTED, Calibration, IndexRecord, Manifest
 from .folder.versions import Version, read_version, verify_files
 from .indexes.registry import make_backend
 from .knowledge_base import open_version

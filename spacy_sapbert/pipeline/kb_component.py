@@ -209,7 +209,7 @@ class KbComponent(Pipe):
 
         serialize: dict[str, Callable[[Path], Any]] = {}
         if self.saves_kb():
-            serialize["kb"] = lambda p: save_copy(self.kb, p)
+            serialize["kb"] = lambda p: save_copy(self.kb.version, p)
         serialize[FILE] = lambda p: write_json(p, self.describe())
         Path(path).mkdir(parents=True, exist_ok=True)
         util.to_disk(path, serialize, exclude)
@@ -248,11 +248,11 @@ class KbComponent(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Serialise the component; see `to_disk`."""
-        from ..kb.folder.publication import kb_to_files
+        from ..kb.folder.publication import version_to_files
 
         serialize: dict[str, Callable[[], Any]] = {FILE: self.describe}
         if self.saves_kb():
-            serialize["kb"] = lambda: kb_to_files(self.kb)
+            serialize["kb"] = lambda: version_to_files(self.kb.version)
         return util.to_bytes(serialize, exclude)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:

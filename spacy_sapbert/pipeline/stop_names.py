@@ -1,9 +1,9 @@
 """Names of a knowledge base that are mostly not mentions: learned, written, read."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -16,14 +16,12 @@ from ..io.writing import write_atomically
 from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form
 
-if TYPE_CHECKING:
-    from .mention_detector import SapbertMentions
-
 HEADER = ("name", "mentions", "occurrences")
 COMMENT = "#"
 SHARE = 0.2
 
 Place = tuple[int, int]  # start and end in characters
+FindPlaces = Callable[[Doc], Iterable[Place]]  # the names in a text
 
 
 class NameCount(NamedTuple):
@@ -72,19 +70,22 @@ class Occurrence(NamedTuple):
 
 def learn_stop_names(
     nlp: Language,
-    detector: "SapbertMentions",
+    find_places: FindPlaces,
     texts: Iterable[GoldDocument],
     *,
     share: float = SHARE,
 ) -> list[NameCount]:
     """Find the names that are a mention in less than a share of their occurrences.
 
-    An occurrence is what the detector marks: the longest name. If that is a stop name,
-    the names inside it occur, so names are counted again until none is new.
+    An occurrence is what the detector marks, of the places that it finds: the longest
+    name. If that is a stop name, the names inside it occur, so names are counted again
+    until none is new.
     """
     found = [
         list_occurrences(
-            detector, nlp.make_doc(gold.text), ((m.start, m.end) for m in gold.mentions)
+            find_places,
+            nlp.make_doc(gold.text),
+            ((m.start, m.end) for m in gold.mentions),
         )
         for gold in texts
     ]
@@ -99,13 +100,13 @@ def learn_stop_names(
 
 
 def list_occurrences(
-    detector: "SapbertMentions", doc: Doc, mentions: Iterable[Place]
+    find_places: FindPlaces, doc: Doc, mentions: Iterable[Place]
 ) -> list[Occurrence]:
     annotated = {*mentions}
     text = doc.text  # made of all tokens whenever it is read
     return [
         Occurrence(*place, name_form(text[slice(*place)]), place in annotated)
-        for place in detector.find_places(doc)
+        for place in find_places(doc)
     ]
 
 

@@ -84,7 +84,7 @@ def stop_changes(source: Path, work: Path, what: str, other: Path) -> None:
     """Stop a change at every write, and find the old or the new knowledge base."""
     KnowledgeBase.embed = embed_without_torch  # type: ignore[assignment,method-assign]
     opened = load_kb(other)
-    change = CHANGES.get(what, lambda folder: save_copy(opened, folder))
+    change = CHANGES.get(what, lambda folder: save_copy(opened.version, folder))
     shutil.copytree(source, work / "new")
     change(work / "new")
     before, after = read_state(source), read_state(work / "new")

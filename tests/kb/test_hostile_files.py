@@ -235,7 +235,7 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
 @pytest.mark.parametrize("value", [-1, 10**6])
 def test_rows_of_3_grams_that_the_overlay_lacks_are_an_error(cold_kb, tmp_path, value):
     folder, name = tmp_path / "kb", "overlay/ngrams/rows.npy"
-    save_copy(load_kb(cold_kb), folder)
+    save_copy(load_kb(cold_kb).version, folder)
     kb = add_concepts(load_kb(folder), [Concept("L1", ["ward one"])])
     rows = np.lib.format.open_memmap(kb.version.path(name), mode="r+")
     rows[rows.size // 2] = value

@@ -64,7 +64,7 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     points = "[spacy_sapbert_kbs]\nlocal = sapbert_kb_local:folder\n"
     assert contents[f"{info}/entry_points.txt"].decode() == points
     installed = tmp_path / "site" / "sapbert_kb_local" / "kb"
-    save_copy(kb, tmp_path / "copy")
+    save_copy(kb.version, tmp_path / "copy")
     for other in (installed, tmp_path / "copy"):
         assert {*describe_files(other / "v1")} == {*kb.manifest.files}
         assert {path.name for path in other.iterdir()} == {"CURRENT", "v1"}

@@ -19,10 +19,10 @@ from spacy_sapbert.kb.edits.change import add_concepts, discard_edits, remove_co
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import (
     go_back,
-    kb_to_files,
     lock_kb,
     remove_versions,
     save_copy,
+    version_to_files,
 )
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb, open_files
@@ -65,7 +65,7 @@ def test_link_while_versions_are_published_uses_the_opened_one(own_kb, other_kb)
     unused = load_kb(own_kb)  # which loads encoder and index later
     for number in (1, 2, 3):
         add(load_kb(own_kb), f"ward {number}")
-    save_copy(load_kb(other_kb), own_kb)
+    save_copy(load_kb(other_kb).version, own_kb)
     kb.clear_cache()
     assert in_new_thread(lambda: kb.link(MENTIONS)) == before
     assert in_new_thread(lambda: unused.link(MENTIONS)) == before
@@ -93,7 +93,7 @@ def test_newest_returns_the_version_that_is_used(own_kb, other_kb):
     assert newest.rows == kb.rows + 1
     assert newest.encoder is kb.encoder
     assert newest.parts.base_index is kb.parts.base_index
-    save_copy(load_kb(other_kb), own_kb)
+    save_copy(load_kb(other_kb).version, own_kb)
     # What detects names is loaded where it was before.
     assert "name_index" not in vars(kb.newest().parts)
     assert kb.parts.name_index is not None
@@ -152,7 +152,7 @@ def test_pickled_kb_opens_the_same_version_with_its_encoder_config(
     newest = kb.newest()
     assert newest.concept("Award 1") is not None
     # One in a temporary folder is pickled with its files.
-    for other in (open_files(kb_to_files(newest), config), newest):
+    for other in (open_files(version_to_files(newest.version), config), newest):
         other = pickle.loads(pickle.dumps(other))
         assert other.manifest.digest == newest.manifest.digest
         assert other.link(MENTIONS) == newest.link(MENTIONS)
@@ -292,7 +292,7 @@ def test_save_copy_copies_only_listed_files_of_its_version(own_kb, tmp_path):
     (own_kb / "notes.txt").write_text("about a patient", "utf8")
     kb = add(load_kb(own_kb), "ward 1")
     add(kb, "ward 2")
-    save_copy(kb, tmp_path / "copy")
+    save_copy(kb.version, tmp_path / "copy")
     names = {
         path.relative_to(tmp_path / "copy").as_posix()
         for path in (tmp_path / "copy").rglob("*")
@@ -311,7 +311,7 @@ def test_save_copy_copies_only_listed_files_of_its_version(own_kb, tmp_path):
 def test_save_copy_in_place_uses_the_opened_version(own_kb):
     kb = load_kb(own_kb)
     newer = add(load_kb(own_kb), "ward 1")
-    save_copy(kb, own_kb)
+    save_copy(kb.version, own_kb)
     assert load_kb(own_kb).manifest.digest == kb.manifest.digest
     assert list_versions(own_kb) == ["v1", "v2"]
     # Elsewhere, what the folder lacks is copied.
@@ -319,16 +319,16 @@ def test_save_copy_in_place_uses_the_opened_version(own_kb):
     killed = other.with_name(".copy.1.tmp")  # by a build
     for version in (kb, newer, newer):
         killed.mkdir()
-        save_copy(version, other)
+        save_copy(version.version, other)
         assert not killed.exists()
     assert list_versions(other) == ["v1", "v2"]
     names = [path.name for path in (other / "v2").iterdir()]
     assert sorted(names) == ["meta.json", "overlay"]
-    save_copy(newer, own_kb)
+    save_copy(newer.version, own_kb)
     assert read_version(own_kb).name == "v2"
     shutil.rmtree(own_kb / "v1")
     with pytest.raises(SapbertError, match="E304.*v1"):
-        save_copy(kb, own_kb)
+        save_copy(kb.version, own_kb)
 
 
 def test_load_kb_follows_symbolic_links(own_kb, tmp_path):
@@ -344,7 +344,7 @@ def test_load_kb_follows_symbolic_links(own_kb, tmp_path):
         kb = load_kb(folder)
         assert kb.link(["fever"])[0].cui == "C0000004"
         kb.load()
-    save_copy(kb, tmp_path / "copy")
+    save_copy(kb.version, tmp_path / "copy")
     assert not [p for p in (tmp_path / "copy").rglob("*") if p.is_symlink()]
 
 

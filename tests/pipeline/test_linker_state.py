@@ -262,7 +262,7 @@ def test_linker_reload_that_fails_keeps_what_is_open(
     if missing == "index":
         damage_index(folder)
     else:
-        save_copy(load_kb(sample_kb), folder)  # which has no export
+        save_copy(load_kb(sample_kb).version, folder)  # which has no export
     if missing == "room":
         refusal = OSError(errno.ENOMEM, "Cannot allocate memory")
         monkeypatch.setattr(np, "memmap", Mock(side_effect=refusal))

@@ -38,7 +38,7 @@ def test_names_with_few_mentions_are_learned(sample_kb):
         gold = [GoldMention(start, start + len(mention), "", mention, [], 0)]
         documents.append(annotated_document("", text, gold if mention else []))
     mentions = SapbertMentions(nlp, kb=sample_kb)
-    learn = partial(learn_stop_names, nlp, mentions, documents)
+    learn = partial(learn_stop_names, nlp, mentions.find_places, documents)
     # Fever is a mention in two of three places.
     few = [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
     assert learn(share=0.5) == few

@@ -195,7 +195,7 @@ def damage_copy(
 def whole(cold_kb, tmp_path_factory) -> tuple[Path, list[str], str]:
     """A knowledge base with an overlay, mentions, and its answers to them."""
     folder = tmp_path_factory.mktemp("whole") / "kb"
-    save_copy(load_kb(cold_kb), folder)
+    save_copy(load_kb(cold_kb).version, folder)
     opened = load_kb(folder)
     concepts = list(opened.concepts())
     names = [concept.name for concept in concepts[:5]]

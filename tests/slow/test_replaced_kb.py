@@ -52,7 +52,7 @@ def change(who: str, folder: Path, encoder: str, stop: Any, outcomes: Any) -> No
         if who.startswith("builder"):
             build_kb(folder / f"{version}.jsonl", kb, encoder, force=True)
         elif who.startswith("replacement"):
-            save_copy(load_kb(folder / "other"), kb)
+            save_copy(load_kb(folder / "other").version, kb)
         else:
             opened = load_kb(kb)
             own = next(iter(opened.concepts())).cui[0]

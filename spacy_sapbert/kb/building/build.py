@@ -27,8 +27,6 @@ from ...vocabularies.releases import read_releases
 from ..database import Database
 from ..folder.layout import (
     CURRENT,
-    ENCODER,
-    EXPORTED,
     KB_FOLDER,
     NGRAMS,
     STORE_FILE,
@@ -43,6 +41,8 @@ from ..folder.publication import (
     open_target,
 )
 from ..folder.records import (
+    ENCODER,
+    EXPORTED,
     EncoderRecord,
     IndexRecord,
     Manifest,

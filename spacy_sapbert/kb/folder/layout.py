@@ -6,21 +6,17 @@ Size and sha256 of every file are in meta.json.
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...encoder.safety import is_encoder_file
 from ...io.writing import CURRENT, VERSION, FolderKind
 from ..indexes.registry import index_files
-
-if TYPE_CHECKING:
-    from .records import Manifest
+from .records import ENCODER, Manifest
 
 FILE = "meta.json"
 LOCK = ".lock"
 STORE_FILE = "concepts.db"
-ENCODER = "encoder"
-ENCODER_FOLDER = "encoder/"  # the start of the paths of its files
-EXPORTED = "encoder/onnx"  # the encoder for another engine
+ENCODER_FOLDER = f"{ENCODER}/"  # the start of the paths of its files
 NGRAMS = "ngrams"
 NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
     *("english_weights", "english_scales"),
@@ -48,7 +44,7 @@ class Part(NamedTuple):
     name: str  # its path, or the pattern of the paths of its files
     holds: str  # for the docs
     reader: str  # by its path in this package
-    files: Callable[["Manifest"], Iterable[str]]  # that it must have, by meta.json
+    files: Callable[[Manifest], Iterable[str]]  # that it must have, by meta.json
 
     def may_have(self, path: str) -> bool:
         if self.name == ENCODER_FOLDER:
@@ -60,7 +56,7 @@ def list_arrays(folder: str, names: Iterable[str]) -> list[str]:
     return [f"{folder}/{name}.npy" for name in names]
 
 
-def has_rows(manifest: "Manifest") -> bool:
+def has_rows(manifest: Manifest) -> bool:
     return manifest.overlay is not None and manifest.overlay.rows > 0
 
 
@@ -145,7 +141,7 @@ PARTS = (
 )
 
 
-def check_files(manifest: "Manifest") -> None:
+def check_files(manifest: Manifest) -> None:
     """Raise a ValueError unless meta.json names all files, and none outside."""
     files = manifest.files
     needed = {name for part in PARTS for name in part.files(manifest)}

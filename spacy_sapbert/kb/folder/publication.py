@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import SapbertError
 from ...io.forks import TemporaryFolder
@@ -40,9 +40,6 @@ from .versions import (
     read_version,
     verify_files,
 )
-
-if TYPE_CHECKING:
-    from ..knowledge_base import KnowledgeBase
 
 ONLY = "v1"  # the version of a copy
 LOCK_WAIT = 60.0  # seconds that a finished build waits for an edit
@@ -270,13 +267,13 @@ def remove_versions(folder: Path) -> list[str]:
     return removed
 
 
-def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
-    """Copy the opened version to a folder, which uses it then.
+def save_copy(version: Version, folder: Path) -> None:
+    """Copy a version to a folder, which uses it then.
 
     If it is another knowledge base, it gets a version, with the files that it lacks.
     """
-    version, digest = kb.version, kb.manifest.digest
-    if kb.folder.resolve() == folder.resolve():
+    digest = version.manifest.digest
+    if version.folder.resolve() == folder.resolve():
         if read_version(folder).manifest.digest != digest:
             with lock_kb(folder, wait=LOCK_WAIT):
                 version.check()
@@ -294,12 +291,13 @@ def save_copy(kb: "KnowledgeBase", folder: Path) -> None:
         draft.publish()
 
 
-def kb_to_files(kb: "KnowledgeBase") -> dict[str, bytes]:
-    files = {name: kb.version.path(name).read_bytes() for name in kb.manifest.files}
-    return {FILE: format_manifest(kb.manifest)[0], **files}
+def version_to_files(version: Version) -> dict[str, bytes]:
+    manifest = version.manifest
+    files = {name: version.path(name).read_bytes() for name in manifest.files}
+    return {FILE: format_manifest(manifest)[0], **files}
 
 
-def unpack_kb(contents: dict[str, bytes]) -> TemporaryFolder:
+def unpack_files(contents: dict[str, bytes]) -> TemporaryFolder:
     """Write those files that meta.json names into a temporary folder."""
     temporary = TemporaryFolder(prefix="sapbert-kb-")
     root = temporary.path.resolve()

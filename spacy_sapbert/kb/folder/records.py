@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 from ...io.writing import VERSION
 from ...linking.ranker import Ranker
 from ..indexes.registry import make_backend
-from .layout import ENCODER, EXPORTED, check_files
 
 FORMAT: Literal[12] = 12
+ENCODER = "encoder"  # folder of a version
+EXPORTED = f"{ENCODER}/onnx"  # the encoder for another engine
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
@@ -241,5 +242,4 @@ class Manifest(Record):
     @model_validator(mode="after")
     def check(self) -> "Manifest":
         make_backend(self.index.backend, self.index.settings)
-        check_files(self)
         return self

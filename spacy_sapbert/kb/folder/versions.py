@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from ...errors import SapbertError
 from ...io.writing import CURRENT, VERSION
-from .layout import ENCODER, FILE, OVERLAY
-from .records import FORMAT, FileRecord, Manifest
+from .layout import FILE, OVERLAY, check_files
+from .records import ENCODER, FORMAT, FileRecord, Manifest
 
 # Numbers of at least so many bytes, in files that end so, are compared once on a
 # machine, and again only if the file changes: native code follows none of them that is
@@ -113,11 +113,14 @@ def parse_manifest(content: bytes, path: Path | str) -> Manifest:
         )
     try:
         manifest = Manifest.model_validate(data)
+        check_files(manifest)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         reason = f"`{field}`: {first['msg']}" if field else first["msg"]
         raise damaged_manifest(path, reason) from None
+    except ValueError as error:
+        raise damaged_manifest(path, error) from None
     if manifest.digest != compute_digest(data):
         reason = "it has a different digest: it was changed or damaged"
         raise damaged_manifest(path, reason)
