@@ -25,7 +25,8 @@ from spacy_sapbert.kb.edits.change import (
     remove_concepts,
 )
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.mapping.update import update_file
+from spacy_sapbert.verification.updated_files import update_file
+from spacy_sapbert.verification.updates import Updater
 from spacy_sapbert.vocabularies.concepts import Concept
 
 SEED = 3
@@ -96,9 +97,8 @@ def main(
     sample = Random(SEED).sample(names, min(SAMPLE, len(names)))
     texts = [text for text, _ in sample]
     before, after = (base.link(texts) for base in (old, new))
-    updates = new.update(
-        [(t, linked.cui) for t, linked in zip(texts, before, strict=True)], old=old
-    )
+    pairs = [(t, linked.cui) for t, linked in zip(texts, before, strict=True)]
+    updates = Updater(old, new).update(pairs)
     equal = sum(u.cui == a.cui for u, a in zip(updates, after, strict=True))
     msg.text(f"{machine_line()}; {old.rows:,} names, {share:.0%} of concepts changed.")
     rows = [

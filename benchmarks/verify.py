@@ -2,7 +2,7 @@
 
 Pairs of mention and id of annotated documents are right. Wrong are the concepts at
 ranks 2 to 10 by cosine, and a concept by chance. `fit` learns the weights of the
-models of `spacy_sapbert.kb.verification` from the train documents, `measure` says what
+models of `spacy_sapbert.verification` from the train documents, `measure` says what
 they do with those of dev.
 """
 
@@ -23,11 +23,11 @@ from spacy_sapbert.cli.app import make_app
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.verification import chances
-from spacy_sapbert.kb.verification.verify import Claim, Verifier
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.probability import fit_logistics
 from spacy_sapbert.linking.text import read_mention
+from spacy_sapbert.verification import chances
+from spacy_sapbert.verification.verdicts import Claim, Verifier
 
 RIGHT, NEAR, UNRELATED = "right", "rank 2–10", "unrelated"
 SEED = 5
@@ -127,7 +127,7 @@ def measure(
     texts, cuis = [pair.text for pair in pairs], [pair.cui for pair in pairs]
     given = [pair.context for pair in pairs] if contexts else None
     start = time.process_time()
-    verdicts = opened.verify(texts, cuis, contexts=given)
+    verdicts = Verifier(opened).verify(texts, cuis, contexts=given)
     seconds = time.process_time() - start
     called = np.array([verdict.verdict for verdict in verdicts])
     names = ("right", "near", "unsure", "wrong")

@@ -21,6 +21,8 @@ PUBLIC = {
     "Linked": "linking.link",
     "SapbertError": "errors",
     "Report": "vocabularies.report",
+    "Updater": "verification.updates",
+    "Verifier": "verification.verdicts",
     "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.building.build",
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
     from .pipeline.link_files import LinkJob as LinkJob
     from .pipeline.link_files import link_files as link_files
     from .pipeline.teaching import teach as teach
+    from .verification.updates import Updater as Updater
+    from .verification.verdicts import Verifier as Verifier
     from .vocabularies.concepts import Concept as Concept
     from .vocabularies.concepts import read_concepts as read_concepts
     from .vocabularies.concepts import write_concepts as write_concepts

@@ -48,10 +48,10 @@ def update(
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
     from ..kb.knowledge_base import load_kb
-    from ..kb.verification.update import STATUSES
     from ..mapping.tables import find_kind
-    from ..mapping.update import update_file
-    from ..mapping.verify import choose_columns
+    from ..verification.updated_files import update_file
+    from ..verification.updates import STATUSES
+    from ..verification.verified_tables import choose_columns
 
     if links.is_dir():  # so is the output
         check_existing(output, force=force)

@@ -54,8 +54,13 @@ def verify(
     line; 2 = wrong options.
     """
     from ..kb.knowledge_base import load_kb
-    from ..kb.verification.verify import VERDICTS
-    from ..mapping.verify import OTHER, check_verified, choose_columns, verify_table
+    from ..verification.verdicts import VERDICTS
+    from ..verification.verified_tables import (
+        OTHER,
+        check_verified,
+        choose_columns,
+        verify_table,
+    )
 
     chosen = split_values(fail_on) or []
     for verdict in chosen:

@@ -24,8 +24,6 @@ from .indexes.registry import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
 from .search import MentionSearch
 from .store import Store
-from .verification.update import Link, Update, Updater
-from .verification.verify import Verdict, Verifier
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -149,7 +147,6 @@ class KnowledgeBase(Mapping[str, Concept]):
         self.parts: Parts = Parts(version, encoder, old=old.parts if old else None)
         self.store = self.parts.store
         self.searcher = MentionSearch(self.parts)
-        self.verifier: Verifier | None = None  # made when first used
 
     def newest(self, *, digest: str | None = None) -> "KnowledgeBase":
         """Return the version of the folder that is used now, loaded; may be this one.
@@ -294,57 +291,6 @@ class KnowledgeBase(Mapping[str, Concept]):
             range(len(mentions)) if documents is None else documents,
             options,
         )
-
-    def verify(
-        self,
-        texts: Sequence[str],
-        ids: Sequence[str],
-        *,
-        labels: Sequence[str] | None = None,
-        contexts: Sequence[str] | None = None,
-    ) -> list[Verdict]:
-        """Find out whether ids are the right ones for texts.
-
-        Args:
-            texts: Each one term, as for `link`.
-            ids: The id that somebody gave to each: of a concept, retired, or a code.
-            labels: The names that stand beside the ids; they are verified too.
-            contexts: The document of each text, whose abbreviations are expanded.
-
-        Returns:
-            The verdict on each pair, in their order.
-
-        Examples:
-            >>> right, wrong = kb.verify(["heart attack"] * 2, ["C0027051", "C0018681"])
-            >>> right.verdict, wrong.verdict, wrong.better
-            ('right', 'wrong', 'C0027051')
-        """
-        if self.verifier is None:
-            self.verifier = Verifier(self)
-        return self.verifier.verify(texts, ids, labels, contexts)
-
-    def update(
-        self, links: Sequence[tuple[Any, ...]], *, old: "KnowledgeBase"
-    ) -> list[Update]:
-        """Return what becomes of links of an older release in this one.
-
-        Args:
-            links: Texts with their ids (None = no concept), and maybe True if a person
-                chose the id: it changes only to the id for which it was retired.
-            old: The knowledge base that they were linked with.
-
-        Returns:
-            One for each link, in their order.
-
-        Examples:
-            >>> [link] = kb.update([("heart attack", "C0027051")], old=kb)
-            >>> link.status, link.cui
-            ('kept', 'C0027051')
-        """
-        from .edits.diff import compare_kbs
-
-        updater = Updater(old, self, compare_kbs(old, self))
-        return updater.update([Link(*link) for link in links])
 
     def concept(self, cui: str) -> Concept | None:
         """Return the concept with an id or retired id; None if there is none."""

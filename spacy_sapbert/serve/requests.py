@@ -10,11 +10,11 @@ from pydantic.fields import FieldInfo
 from ..formats.entities import LinkedEntity
 from ..kb.database import is_encodable
 from ..kb.folder.records import Calibration, Counts, Teaching
-from ..kb.verification.verify import Verdict
 from ..linking.candidates import Candidate
 from ..linking.certainty import Certainty
 from ..linking.filters import FILTER_FIELDS
 from ..linking.options import OPTIONS
+from ..verification.verdicts import Verdict
 from .lookup import ConceptName, SearchedConcept
 from .problems import Problem, too_much_in_request, wrong_request
 from .settings import Limits

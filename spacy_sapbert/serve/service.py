@@ -16,6 +16,7 @@ from ..linking.link import Linked
 from ..linking.options import change_options
 from ..pipeline.linker import SapbertLinker, fit_language
 from ..pipeline.running import run_batch
+from ..verification.verdicts import Verifier
 from .linking_thread import Job, LinkingThread
 from .metrics import Metrics
 from .settings import DEFAULT_LIMITS, Limits
@@ -69,6 +70,7 @@ class Service:
         self.options = linker.options
         self.limits = limits
         self.metrics = Metrics()
+        self.verifier: Verifier | None = None  # made when first used
         self.thread = LinkingThread(
             self.link, waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
         )
@@ -78,6 +80,12 @@ class Service:
     def kb(self) -> KnowledgeBase:
         """The knowledge base in use; a request reads this once."""
         return self.linker.kb
+
+    def use_verifier(self) -> Verifier:
+        """Return what verifies ids by the knowledge base in use."""
+        if self.verifier is None or self.verifier.kb is not self.kb:
+            self.verifier = Verifier(self.kb)
+        return self.verifier
 
     def start(self) -> None:
         """Load what is loaded when first used, and start the linking thread."""

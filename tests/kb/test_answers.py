@@ -22,6 +22,8 @@ from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS
 from spacy_sapbert.mapping.lookup import Query, map_queries
+from spacy_sapbert.verification.updates import Updater
+from spacy_sapbert.verification.verdicts import Verifier
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.golden import Case, check_golden
@@ -82,13 +84,13 @@ def ask(kb: KnowledgeBase, later: KnowledgeBase, taught: Path) -> Iterator[Case]
     yield from (["link", text, "; ".join(found)] for text, found in answers.items())
     pairs = [*list_pairs(mentions)]
     texts, ids = map(list, zip(*pairs, strict=True))
-    verdicts = kb.verify(texts, ids, contexts=["ear pain (EP)"] * len(texts))
+    verdicts = Verifier(kb).verify(texts, ids, contexts=["ear pain (EP)"] * len(texts))
     for pair, verdict in zip(pairs, verdicts, strict=True):
         yield ["verify", *pair, f"{verdict.verdict}: {verdict.why}"]
     links = [(text, link.cui) for text, link in zip(texts, kb.link(texts), strict=True)]
     given = dict.fromkeys([*links, *pairs])
     kept = 0
-    for pair, update in zip(given, later.update([*given], old=kb), strict=True):
+    for pair, update in zip(given, Updater(kb, later).update([*given]), strict=True):
         kept += update.status == "kept"
         if update.status != "kept":
             yield ["update", *pair, f"{update.status}, {update.cui}: {update.why}"]

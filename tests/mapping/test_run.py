@@ -23,11 +23,10 @@ from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.sssom import PERSON, write_again
 from spacy_sapbert.mapping.tables import read_cell, read_header, read_rows, write_table
-from spacy_sapbert.mapping.verify import PairColumns, verify_table
+from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.commands import invoke
 from tests.faults import fill_disk
-
-from .conftest import read_dicts
+from tests.rows import read_dicts
 
 openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 

@@ -11,12 +11,12 @@ import torch
 
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
-from spacy_sapbert.mapping import verify
-from spacy_sapbert.mapping.kept import ENDING
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import write_table
-from spacy_sapbert.mapping.update import update_file
-from spacy_sapbert.mapping.verify import PairColumns, verify_table
+from spacy_sapbert.verification import verified_tables
+from spacy_sapbert.verification.kept import ENDING
+from spacy_sapbert.verification.updated_files import update_file
+from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.faults import DONE, ENDS, KILLED, run_in_fork, stop_at
 
 PAIRS = [["Fever", "C0000004"], ["MI", "C0000001"], ["head pain", "C0000004"]]
@@ -28,7 +28,7 @@ def map_pairs(kb: Path, path: Path, output: Path) -> None:
 
 
 def verify_pairs(kb: Path, path: Path, output: Path) -> None:
-    verify.ROWS_AT_ONCE = 1
+    verified_tables.ROWS_AT_ONCE = 1
     verify_table(load_kb(kb), path, output, PairColumns("term", "id"))
 
 

@@ -17,7 +17,7 @@ from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import write_table
-from spacy_sapbert.mapping.verify import PairColumns, verify_table
+from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.golden import check_golden
 
 FILE = Path(__file__).parent / "tables.json"

@@ -98,8 +98,8 @@ async def verify_ids(service: ServiceDep, body: VerifyRequest) -> VerifyAnswer:
                 raise wrong_request(expected)
 
     def run() -> VerifyAnswer:
-        kb = service.kb
-        verdicts = kb.verify(**dict(body))
-        return VerifyAnswer(kb=kb.manifest.digest, verdicts=verdicts)
+        verifier = service.use_verifier()
+        verdicts = verifier.verify(**dict(body))
+        return VerifyAnswer(kb=verifier.kb.manifest.digest, verdicts=verdicts)
 
     return await service.call(run)

@@ -11,7 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named
 from spacy_sapbert.kb.store import NameOfKey
-from spacy_sapbert.kb.verification.chances import (
+from spacy_sapbert.verification.chances import (
     TABLE,
     Chances,
     compute_chances,
@@ -19,16 +19,17 @@ from spacy_sapbert.kb.verification.chances import (
     is_spelled,
     weigh,
 )
-from spacy_sapbert.kb.verification.ids import (
+from spacy_sapbert.verification.ids import (
     FoundId,
     find_id,
     has_check_digit,
     repair_digits,
 )
-from spacy_sapbert.kb.verification.verify import (
+from spacy_sapbert.verification.verdicts import (
     Claim,
     Measured,
     Verdict,
+    Verifier,
     add_counts,
     find_name_chance,
     judge,
@@ -53,7 +54,7 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
                 k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
             }
             assert find_id(kb.store, id) == FoundId(**lists), id
-    swapped, broader = kb.verify(
+    swapped, broader = Verifier(kb).verify(
         ["Myocardial infarction", "Diabetes mellitus"], ["22289006", "E14"]
     )
     assert swapped.why.endswith(f"is mistyped. {heart} is written almost so.")
@@ -145,8 +146,9 @@ def test_a_verdict_does_not_depend_on_the_batch(thousand_names_kb):
     names = [*islice(many.store.preferred_names(40), 30)]
     texts = [f"{name} today" for _, name in names]
     ids = [cui for cui, _ in reversed(names)]
-    together = many.verify(texts, ids)
-    alone = [many.verify([t], [c])[0] for t, c in zip(texts, ids, strict=True)]
+    verifier = Verifier(many)
+    together = verifier.verify(texts, ids)
+    alone = [verifier.verify([t], [c])[0] for t, c in zip(texts, ids, strict=True)]
     for one, other in zip(together, alone, strict=True):
         for name, value in asdict(one).items():
             if isinstance(value, float):  # of sums that differ with the batch
@@ -154,4 +156,4 @@ def test_a_verdict_does_not_depend_on_the_batch(thousand_names_kb):
             else:
                 assert value == getattr(other, name)
     with pytest.raises(SapbertError, match="E359"):
-        many.verify(texts, ids[:1])
+        verifier.verify(texts, ids[:1])

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ..errors import SapbertError
@@ -19,19 +19,9 @@ from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.writing import write_atomically
-from ..kb.verification.verify import (
-    RETIRED,
-    RIGHT,
-    UNKNOWN,
-    UNSURE,
-    VERDICTS,
-    Verdict,
-)
-from ..vocabularies.ids import rewrite_id
-from ..vocabularies.readers.sssom import NOTHING, says_same
-from .kept import KeptVerdicts, Pair, open_kept
-from .sssom import check_sssom, write_again
-from .tables import (
+from ..kb.knowledge_base import KnowledgeBase
+from ..mapping.sssom import check_sssom, write_again
+from ..mapping.tables import (
     SSSOM_ENDINGS,
     find_columns,
     find_kind,
@@ -39,10 +29,19 @@ from .tables import (
     read_header,
     read_rows,
 )
-from .terms import is_term
-
-if TYPE_CHECKING:
-    from ..kb.knowledge_base import KnowledgeBase
+from ..mapping.terms import is_term
+from ..vocabularies.ids import rewrite_id
+from ..vocabularies.readers.sssom import NOTHING, says_same
+from .kept import KeptVerdicts, Pair, open_kept
+from .verdicts import (
+    RETIRED,
+    RIGHT,
+    UNKNOWN,
+    UNSURE,
+    VERDICTS,
+    Verdict,
+    Verifier,
+)
 
 PREFIX = "verify_"  # of all columns that are added
 FIELDS = (
@@ -102,7 +101,7 @@ def choose_columns(
 
 
 def verify_table(
-    kb: "KnowledgeBase",
+    kb: KnowledgeBase,
     path: Path,
     output: Path,
     columns: PairColumns,
@@ -119,7 +118,7 @@ def verify_table(
     check_file(path)
     counts = Counter[str](dict.fromkeys(VERDICTS, 0))
     with open_kept(output, kb.manifest.digest) as kept:
-        header, rows = verify_rows(kb, path, columns, encoding, kept)
+        header, rows = verify_rows(Verifier(kb), path, columns, encoding, kept)
         bar = show_progress(rows, unit="rows", quiet=not progress)
         counted = count_rows(bar, counts)
         if output.suffix.lower() == HTML:
@@ -135,7 +134,7 @@ Judged = tuple[list[Cell], Verdict | None]
 
 
 def verify_rows(
-    kb: "KnowledgeBase",
+    verifier: Verifier,
     path: Path,
     columns: PairColumns,
     encoding: str,
@@ -146,7 +145,7 @@ def verify_rows(
     header = read_header(rows)
     places = find_columns(path, header, columns)
     has_curies = is_sssom(path)
-    like = next(iter(kb), "")
+    like = next(iter(verifier.kb), "")
     claim = [header.index(n) for n in CLAIM if has_curies and n in header]
     own = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
 
@@ -160,7 +159,7 @@ def verify_rows(
     def judge() -> Iterator[Judged]:
         while batch := list(islice(rows, ROWS_AT_ONCE)):
             pairs = [read(row) for row in batch]
-            verdicts = verify_kept(kb, [p for p in pairs if p[1]], kept)
+            verdicts = verify_kept(verifier, [p for p in pairs if p[1]], kept)
             for row, pair in zip(batch, pairs, strict=True):
                 verdict = verdicts.get(pair)
                 if verdict and claim:
@@ -194,14 +193,14 @@ def judge_claim(verdict: Verdict, predicate: str, modifier: str = "") -> Verdict
 
 
 def verify_kept(
-    kb: "KnowledgeBase", pairs: Sequence[Pair], kept: KeptVerdicts
+    verifier: Verifier, pairs: Sequence[Pair], kept: KeptVerdicts
 ) -> dict[Pair, Verdict]:
     """Return the verdicts on pairs, those that are kept from before or new."""
     verdicts = kept.find(dict.fromkeys(pairs))
     new = [pair for pair in dict.fromkeys(pairs) if pair not in verdicts]
     if new:
         texts, ids, labels, contexts = zip(*new, strict=True)
-        found = kb.verify(
+        found = verifier.verify(
             texts,
             ids,
             labels=labels if any(labels) else None,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import SapbertError, refused_by_system
 from ..io.version import __version__
 from ..io.writing import open_resumed
-from ..kb.verification.verify import VERDICTS, Verdict
+from .verdicts import VERDICTS, Verdict
 
 ENDING = ".verified"  # of the file, beside the output
 TABLE = (

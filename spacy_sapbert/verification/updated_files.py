@@ -30,13 +30,9 @@ from ..formats.registry import file_ending, list_formats, load_writer, open_targ
 from ..io.excel import Cell
 from ..io.progress import show_progress
 from ..io.writing import write_atomically
-from ..kb.edits.diff import compare_kbs
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.verification.update import KEPT, Link, Update, Updater
-from ..kb.verification.verify import expand
-from ..vocabularies.readers.sssom import NOTHING
-from .sssom import PERSON, check_sssom, make_curie, write_again
-from .tables import (
+from ..mapping.sssom import PERSON, check_sssom, make_curie, write_again
+from ..mapping.tables import (
     SSSOM_ENDINGS,
     find_columns,
     find_kind,
@@ -45,7 +41,10 @@ from .tables import (
     read_rows,
     write_table,
 )
-from .verify import PairColumns, read_curie
+from ..vocabularies.readers.sssom import NOTHING
+from .updates import KEPT, Link, Update, Updater
+from .verdicts import expand
+from .verified_tables import PairColumns, read_curie
 
 STATUS = "update"  # the column, or the member of an entity, with the status
 MADE_BY = "mapping_justification"
@@ -102,7 +101,7 @@ def update_file(
     """
     format = detect_linked(path) if columns is None else None
     check_output(path, output, format)
-    updater = Updater(old, new, compare_kbs(old, new))
+    updater = Updater(old, new)
     with TemporaryFile("w+", encoding="ascii") as rows:
         update = FileUpdate(updater, rows, by_people or columns is not None)
         if format == DOCBIN:

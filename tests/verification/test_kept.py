@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.verification.verify import Verdict
-from spacy_sapbert.mapping import kept
-from spacy_sapbert.mapping.kept import ENDING, open_kept
 from spacy_sapbert.mapping.tables import write_table
-from spacy_sapbert.mapping.verify import PairColumns, verify_table
+from spacy_sapbert.verification import kept
+from spacy_sapbert.verification.kept import ENDING, open_kept
+from spacy_sapbert.verification.verdicts import Verdict
+from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 
 PAIR = ("Fever", "C0000004", "", "")
 OTHER = ("Fever", "C0000001", "", "")

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from ...vocabularies.ids import rewrite_id
-from ..database import is_encodable
-from ..store import Store
+from ..kb.database import is_encodable
+from ..kb.store import Store
+from ..vocabularies.ids import rewrite_id
 
 MOST_MEANT = 3
 DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # ICD-10

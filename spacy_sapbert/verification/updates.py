@@ -9,18 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from ...io.cache import LruCache
-from ...linking.features import LITTLE
-from ...linking.link import Linked
-from ...linking.ranking import has_text
-from ...linking.text import WORDS_KEPT, list_words, read_mention
-from ...vocabularies.compare import Difference
-from ..database import is_encodable
-
-if TYPE_CHECKING:
-    from ..knowledge_base import KnowledgeBase
+from ..io.cache import LruCache
+from ..kb.database import is_encodable
+from ..kb.edits.diff import compare_kbs
+from ..kb.knowledge_base import KnowledgeBase
+from ..linking.features import LITTLE
+from ..linking.link import Linked
+from ..linking.ranking import has_text
+from ..linking.text import WORDS_KEPT, list_words, read_mention
 
 KEPT, MOVED, RELINKED, REVIEW = "kept", "moved", "relinked", "review"
 STATUSES = {
@@ -71,7 +69,7 @@ class Update:
 class ChangedNames:
     """Names that were added or removed, found by the words that a text shares."""
 
-    def __init__(self, names: Iterable[str], kb: "KnowledgeBase") -> None:
+    def __init__(self, names: Iterable[str], kb: KnowledgeBase) -> None:
         self.weigh = lru_cache(WORDS_KEPT)(
             lambda word: kb.parts.words.weigh([word], english=False)[word]
         )
@@ -108,19 +106,21 @@ def list_content(text: str) -> frozenset[str]:
 
 
 class Updater:
-    """Updates links of a knowledge base to another one of a later release."""
+    """Updates links of a knowledge base to another one, of a later release.
 
-    def __init__(
-        self,
-        old: "KnowledgeBase",
-        new: "KnowledgeBase",
-        differences: Iterable[Difference],
-    ) -> None:
+    Examples:
+        >>> kb = load_kb("models/sample/kb")
+        >>> [link] = Updater(kb, kb).update([("heart attack", "C0027051")])
+        >>> link.status, link.cui
+        ('kept', 'C0027051')
+    """
+
+    def __init__(self, old: KnowledgeBase, new: KnowledgeBase) -> None:
         self.old, self.new = old, new
         self.changed: set[str] = set()
         self.added: set[str] = set()
         names: list[str] = []
-        for change, cui, before, after, _ in differences:
+        for change, cui, before, after, _ in compare_kbs(old, new):
             if change not in NAMING:
                 continue
             self.changed.add(cui)
@@ -136,12 +136,21 @@ class Updater:
         self.answers: LruCache[str, str] = LruCache(ANSWERS_KEPT)
         self.linked = 0  # texts; one that comes again after many others counts twice
 
-    def update(self, links: Sequence[Link]) -> list[Update]:
-        """See `KnowledgeBase.update`."""
+    def update(self, links: Sequence[tuple[Any, ...]]) -> list[Update]:
+        """Return what becomes of links in the new release.
+
+        Args:
+            links: Texts with their ids (None = no concept), and maybe True if a person
+                chose the id: it changes only to the id for which it was retired.
+
+        Returns:
+            One for each link, in their order.
+        """
+        given = [Link(*link) for link in links]
         return [
             update
-            for start in range(0, len(links), LINKS_AT_ONCE)
-            for update in self.decide(links[start : start + LINKS_AT_ONCE])
+            for start in range(0, len(given), LINKS_AT_ONCE)
+            for update in self.decide(given[start : start + LINKS_AT_ONCE])
         ]
 
     def decide(self, links: Sequence[Link]) -> list[Update]:

@@ -16,18 +16,17 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.registry import list_formats
 from spacy_sapbert.io.excel import text_of
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.verification.update import Link
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.tables import read_rows, write_table
-from spacy_sapbert.mapping.update import update_file
-from spacy_sapbert.mapping.verify import PairColumns
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
+from spacy_sapbert.verification.updated_files import update_file
+from spacy_sapbert.verification.updates import Link, Updater
+from spacy_sapbert.verification.verified_tables import PairColumns
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
+from tests.rows import read_dicts
 from tests.thousand_names import make_concepts
-
-from .conftest import read_dicts
 
 OLD = [
     Concept("C1", ["Heart attack", "Myocardial infarction"], codes={"OMOP": ["1"]}),
@@ -84,7 +83,7 @@ CASES = [
 
 @pytest.mark.parametrize(("link", "status", "cui", "other"), CASES)
 def test_update(releases, link, status, cui, other):
-    (update,) = releases.new.update([link], old=releases.old)
+    (update,) = Updater(releases.old, releases.new).update([link])
     assert (update.status, update.cui) == (status, cui)
     if other is not None:
         assert update.other == other
@@ -93,7 +92,8 @@ def test_update(releases, link, status, cui, other):
 
 def test_what_of_the_release_says_so_is_said(releases):
     links = [Link("Heart attack", cui) for cui in ("C1", "C0", "C00")]
-    assert [update.why for update in releases.new.update(links, old=releases.old)] == [
+    updates = Updater(releases.old, releases.new).update(links)
+    assert [update.why for update in updates] == [
         "The new release retired C1 for C11 (MRCUI.RRF, SY).",
         "The new release retired C0 for C11 (replaced by: C0 → C1; by: C1 → C11).",
         "The new release retired C00 for C11.",
@@ -120,7 +120,7 @@ def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_
     texts = [alias for concept in some for alias in concept.aliases]
     found = old.link(texts)
     links = [Link(text, each.cui) for text, each in zip(texts, found, strict=True)]
-    updates = new.update(links, old=old)
+    updates = Updater(old, new).update(links)
     answers = [linked.cui for linked in new.link(texts)]
     differ = [
         (link, update.cui, answer)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...linking.features import LITTLE, Features
-from ...linking.probability import squash
-from ...linking.schwartz_hearst import find_explanation
-from ...linking.text import is_abbreviation, is_acronym
+from ..linking.features import LITTLE, Features
+from ..linking.probability import squash
+from ..linking.schwartz_hearst import find_explanation
+from ..linking.text import is_abbreviation, is_acronym
 
 TABLE = json.loads(Path(__file__).with_name("weights.json").read_text("utf8"))
 LEAST_SPREAD = 0.02  # of cosines with unrelated names

@@ -9,25 +9,23 @@ judge      one verdict, and one sentence why        here
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...linking.candidates import SORT_DIGITS
-from ...linking.features import EXCLUDED, POOL_ROWS, FoundName, pool_concepts
-from ...linking.filters import Filter
-from ...linking.link import check_mentions
-from ...linking.probability import DIGITS
-from ...linking.ranking import has_text
-from ...linking.schwartz_hearst import find_long_forms, is_short_form
-from ...linking.text import is_same_name, read_mention
-from ..naming import Named
-from ..nearest import bound
+from ..kb.knowledge_base import KnowledgeBase
+from ..kb.naming import Named
+from ..kb.nearest import bound
+from ..linking.candidates import SORT_DIGITS
+from ..linking.features import EXCLUDED, POOL_ROWS, FoundName, pool_concepts
+from ..linking.filters import Filter
+from ..linking.link import check_mentions
+from ..linking.probability import DIGITS
+from ..linking.ranking import has_text
+from ..linking.schwartz_hearst import find_long_forms, is_short_form
+from ..linking.text import is_same_name, read_mention
 from .chances import Chances, compare_cosines, compute_chances, list_values
 from .ids import FoundId, find_id
-
-if TYPE_CHECKING:
-    from ..knowledge_base import KnowledgeBase
 
 RIGHT, NEAR, WRONG, RETIRED = "right", "near", "wrong", "retired"
 UNKNOWN, UNSURE = "unknown", "unsure"
@@ -101,9 +99,17 @@ class Claim(NamedTuple):
 
 
 class Verifier:
-    """Verifies ids against the concepts of a knowledge base."""
+    """Finds out whether ids are the right ones for texts, by a knowledge base.
 
-    def __init__(self, kb: "KnowledgeBase") -> None:
+    Examples:
+        >>> verifier = Verifier(load_kb("models/sample/kb"))
+        >>> pairs = ["heart attack"] * 2, ["C0027051", "C0018681"]
+        >>> right, wrong = verifier.verify(*pairs)
+        >>> right.verdict, wrong.verdict, wrong.better
+        ('right', 'wrong', 'C0027051')
+    """
+
+    def __init__(self, kb: KnowledgeBase) -> None:
         self.kb, self.store = kb, kb.store
         self.find_id = lru_cache(CONCEPTS_KEPT)(lambda id: find_id(kb.store, id))
         rows = np.array(sorted(self.store.rows_by_key(BACKGROUND)), dtype=np.int64)
@@ -120,10 +126,21 @@ class Verifier:
         self,
         texts: Sequence[str],
         ids: Sequence[str],
+        *,
         labels: Sequence[str] | None = None,
         contexts: Sequence[str] | None = None,
     ) -> list[Verdict]:
-        """See `KnowledgeBase.verify`."""
+        """Find out whether ids are the right ones for texts.
+
+        Args:
+            texts: Each one term, as for `KnowledgeBase.link`.
+            ids: The id that somebody gave to each: of a concept, retired, or a code.
+            labels: The names that stand beside the ids; they are verified too.
+            contexts: The document of each text, whose abbreviations are expanded.
+
+        Returns:
+            The verdict on each pair, in their order.
+        """
         check_mentions(texts, ids, labels, contexts)
         given = [*map(read_mention, texts)]
         if contexts is not None:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.io.excel import Cell
-from spacy_sapbert.kb.knowledge_base import KnowledgeBase
-from spacy_sapbert.mapping import verify
 from spacy_sapbert.mapping.tables import write_table
-from spacy_sapbert.mapping.verify import PairColumns, verify_table
+from spacy_sapbert.verification import verified_tables
+from spacy_sapbert.verification.verdicts import Verifier
+from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.commands import invoke
-
-from .conftest import read_dicts
+from tests.rows import read_dicts
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEADER = ["nr", "term", "code", "label"]
@@ -124,18 +123,18 @@ def test_curated_mappings_do_not_end_the_job_of_the_page(kb, tmp_path):
 def test_stopped_run_continues(kb, tmp_path, monkeypatch):
     write_table(tmp_path / "in.csv", HEADER, ROWS)
     output = tmp_path / "out.csv"
-    monkeypatch.setattr(verify, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(verified_tables, "ROWS_AT_ONCE", 2)
     asked: list[str] = []
-    real = KnowledgeBase.verify
+    real = Verifier.verify
 
-    def stop(self: KnowledgeBase, texts: Any, ids: Any, **others: Any) -> Any:
+    def stop(self: Verifier, texts: Any, ids: Any, **others: Any) -> Any:
         if "c0000004" in ids and not asked.count("stopped"):
             asked.append("stopped")
             raise KeyboardInterrupt
         asked.extend(ids)
         return real(self, texts, ids, **others)
 
-    monkeypatch.setattr(KnowledgeBase, "verify", stop)
+    monkeypatch.setattr(Verifier, "verify", stop)
     with pytest.raises(KeyboardInterrupt):
         verify_table(kb, tmp_path / "in.csv", output, COLUMNS)
     assert not output.exists()
