@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from spacy_sapbert.io.excel import text_of
-from spacy_sapbert.mapping.tables import read_rows
+from spacy_sapbert.io.tables.files import read_rows
+from spacy_sapbert.io.tables.spreadsheets import text_of
 
 
 def read_dicts(path: Path) -> list[dict[str, str]]:

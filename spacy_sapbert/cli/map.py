@@ -75,11 +75,11 @@ def map_terms(
 
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
+    from ..io.tables.files import find_kind
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
     from ..mapping.lookup import STATUSES, has_threshold
     from ..mapping.run import CHOSEN, LOST, TermColumns, map_table
-    from ..mapping.tables import find_kind
 
     check_outputs(output, force=force)
     find_kind(output)

@@ -11,7 +11,7 @@ from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.gold import NIL, GoldDocument, check_ids
 from ..io.progress import format_count, show_progress
-from ..io.tables import write_csv
+from ..io.tables.delimited import write_csv
 from ..io.terminal import format_json, msg
 from ..io.writing import check_apart, check_folder_output, write_json
 from ..kb.folder.layout import KB_FOLDER

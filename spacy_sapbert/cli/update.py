@@ -47,8 +47,8 @@ def update(
 
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
+    from ..io.tables.files import find_kind
     from ..kb.knowledge_base import load_kb
-    from ..mapping.tables import find_kind
     from ..verification.updated_files import update_file
     from ..verification.updates import STATUSES
     from ..verification.verified_tables import choose_columns

@@ -48,11 +48,11 @@ def read_columns(path: Path) -> list[str]:
     """Return the cells of the first row of a table."""
     format = find_rows(path)
     if format == "parquet":
-        from .inputs.parquet_rows import read_names
+        from ..io.tables.parquet import read_names
 
         return read_names(path)
     if format == "excel":
-        from ..io.excel import read_workbook
+        from ..io.tables.spreadsheets import read_workbook
 
         return next(read_workbook(path), (1, list[str]()))[1]
     lines = read_head(path).decode("utf8", "replace").splitlines()

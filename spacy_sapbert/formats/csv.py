@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import IO, Any
 
-from ..io.formulas import defuse
+from ..io.tables.formulas import defuse
 from .entities import LinkedDoc, choose_columns, mention_rows
 
 

@@ -18,7 +18,7 @@ from ..io.reading import (
     not_utf8_but_utf16,
     read_blocks,
 )
-from ..io.tables import decode_blocks
+from ..io.tables.delimited import decode_blocks
 from .gold import GoldMention
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError, unexpected_line
-from ..io.formulas import undefuse
+from ..io.tables.formulas import undefuse
 from .corpus import detect_corpus, open_corpus, read_columns
 from .documents import raise_error
 from .entities import COLUMNS, RUN_COLUMNS, LinkedDoc, LinkedEntity, describe_mention

@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import SapbertError, blank_mention, missing_in_folder
-from ..io.formulas import undefuse
 from ..io.reading import read_lines
+from ..io.tables.formulas import undefuse
 from ..vocabularies.readers.sssom import NOTHING, read_exact
 from ..vocabularies.report import Report
 from .documents import OnError, raise_error

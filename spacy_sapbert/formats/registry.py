@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..errors import SapbertError
-from ..io.excel import ENDINGS as EXCEL
 from ..io.plugins import load_object, load_plugins, require
+from ..io.tables.spreadsheets import ENDINGS as EXCEL
 from ..io.writing import write_atomically, write_folder_atomically
 from .gold import GoldDocument
 

@@ -213,9 +213,15 @@ def decode_line(line: bytes, path: Path, number: int) -> str:
         raise not_utf8(path=path, line=number, offset=error.start) from None
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield number, from 1, and text of each line of a text file, plain or `.gz`."""
-    for first, lines in read_line_blocks(path):
+def read_lines(
+    path: Path, blocks: Iterable[bytes] | None = None
+) -> Iterator[tuple[int, str]]:
+    """Yield number, from 1, and text of each line of a text file, plain or `.gz`.
+
+    Args:
+        blocks: See `read_line_blocks`.
+    """
+    for first, lines in read_line_blocks(path, blocks=blocks):
         for number, line in enumerate(lines, first):
             yield number, decode_line(line, path, number)
 

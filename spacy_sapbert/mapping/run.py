@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import SapbertError
 from ..formats.gold import SEPARATORS
 from ..formats.mention_tables import CHOSEN, TERM
-from ..io.excel import Cell, text_of
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.writing import write_atomically
-from ..linking.filters import Filter
-from ..linking.options import LinkOptions
-from . import sssom
-from .lookup import REVIEW, STATUSES, Found, Query, map_queries
-from .tables import (
+from ..io.tables.columns import find_columns
+from ..io.tables.files import (
     SSSOM_ENDINGS,
-    find_columns,
     read_cell,
     read_header,
     read_rows,
     write_table,
 )
+from ..io.tables.spreadsheets import Cell, text_of
+from ..io.writing import write_atomically
+from ..linking.filters import Filter
+from ..linking.options import LinkOptions
+from . import sssom
+from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .terms import split_terms
 
 if TYPE_CHECKING:

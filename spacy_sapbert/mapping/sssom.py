@@ -14,16 +14,16 @@ from urllib.parse import quote
 from ..errors import SapbertError
 from ..formats.gold import is_no_id
 from ..formats.mention_tables import OWN
-from ..io.excel import Cell
 from ..io.reading import read_lines
-from ..io.tables import column_key
+from ..io.tables.columns import column_key
+from ..io.tables.files import SSSOM_ENDINGS, TSV, write_table, write_text
+from ..io.tables.spreadsheets import Cell
 from ..io.version import __version__
 from ..io.writing import write_atomically
 from ..linking.sources import SOURCES, normalize_prefix
 from ..vocabularies.ids import split_id
 from ..vocabularies.readers.sssom import COMMENT, NOTHING
 from .lookup import EXACT, LINKED, Found
-from .tables import SSSOM_ENDINGS, TSV, write_table, write_text
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase

@@ -13,13 +13,13 @@ from typing_extensions import TypedDict
 
 from ..errors import SapbertError
 from ..formats.mention_tables import CHOSEN
-from ..io.excel import Cell, text_of
-from ..io.formulas import AsRead
+from ..io.tables.files import ENDINGS, read_cell, read_rows, write_table
+from ..io.tables.formulas import AsRead
+from ..io.tables.spreadsheets import Cell, text_of
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping import sssom
 from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
-from ..mapping.tables import ENDINGS, read_cell, read_rows, write_table
 from .encodings import BINARY, to_utf8
 from .problems import (
     INVALID,

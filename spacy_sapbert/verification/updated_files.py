@@ -27,20 +27,20 @@ from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
 from ..formats.registry import file_ending, list_formats, load_writer, open_target
-from ..io.excel import Cell
 from ..io.progress import show_progress
-from ..io.writing import write_atomically
-from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.sssom import PERSON, check_sssom, make_curie, write_again
-from ..mapping.tables import (
+from ..io.tables.columns import find_columns
+from ..io.tables.files import (
     SSSOM_ENDINGS,
-    find_columns,
     find_kind,
     read_cell,
     read_header,
     read_rows,
     write_table,
 )
+from ..io.tables.spreadsheets import Cell
+from ..io.writing import write_atomically
+from ..kb.knowledge_base import KnowledgeBase
+from ..mapping.sssom import PERSON, check_sssom, make_curie, write_again
 from ..vocabularies.readers.sssom import NOTHING
 from .updates import KEPT, Link, Update, Updater
 from .verdicts import expand

@@ -14,21 +14,21 @@ from urllib.parse import unquote
 
 from ..errors import SapbertError
 from ..formats.mention_tables import OWN
-from ..io.excel import Cell
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.writing import write_atomically
-from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.sssom import check_sssom, write_again
-from ..mapping.tables import (
+from ..io.tables.columns import find_columns
+from ..io.tables.files import (
     SSSOM_ENDINGS,
-    find_columns,
     find_kind,
     read_cell,
     read_header,
     read_rows,
 )
+from ..io.tables.spreadsheets import Cell
+from ..io.writing import write_atomically
+from ..kb.knowledge_base import KnowledgeBase
+from ..mapping.sssom import check_sssom, write_again
 from ..mapping.terms import is_term
 from ..vocabularies.ids import rewrite_id
 from ..vocabularies.readers.sssom import NOTHING, says_same

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ..errors import SapbertError, missing_file, unknown_on_error
-from ..io.excel import ENDINGS as EXCEL
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
+from ..io.tables.spreadsheets import ENDINGS as EXCEL
 from ..io.temporary_db import open_temporary_db
 from .concepts import Concept
 from .facts import KEEP, Fact, build_concepts

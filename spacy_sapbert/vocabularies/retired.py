@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..io.tables import find_separator, split_rows
+from ..io.tables.delimited import find_separator, split_rows
 from .facts import RETIRED, Fact, describe_steps, follow_replaced, store_facts
 from .ids import id_key, rewrite_id
 from .known_concepts import KnownConcepts

@@ -27,7 +27,6 @@ from spacy_sapbert.formats.docbin import has_few_values
 from spacy_sapbert.formats.documents import Document
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.formats.gold_docs import set_mentions
-from spacy_sapbert.formats.inputs import parquet_rows
 from spacy_sapbert.formats.inputs.files import (
     InputFile,
     count_documents,
@@ -41,6 +40,7 @@ from spacy_sapbert.formats.inputs.rows import (
     parse_line,
     to_plain,
 )
+from spacy_sapbert.io.tables import parquet
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
 from tests.io.test_excel import write_book
@@ -132,7 +132,7 @@ def test_count_documents_unless_files_have_to_be_read(tmp_path):
 
 
 def test_parquet_that_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_rows, "UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "a.parquet"
     table = pa.table({"text": ["a" * (2 << 20)]})
     pq.write_table(table, path, compression="zstd", write_statistics=False)

@@ -24,7 +24,7 @@ from spacy_sapbert.formats.entities import describe_docs
 from spacy_sapbert.formats.parts import STATE_FILE
 from spacy_sapbert.formats.registry import load_writer, write_linked
 from spacy_sapbert.formats.table import WIDEST, shorten
-from spacy_sapbert.io.formulas import FORMULA, defuse
+from spacy_sapbert.io.tables.formulas import FORMULA, defuse
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from spacy_sapbert.formats.corpus import read_corpus
+from spacy_sapbert.io.tables.files import read_rows, write_table
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.tables import read_rows, write_table
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from tests.commands import invoke
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.formats.corpus import read_corpus
-from spacy_sapbert.io.excel import text_of
-from spacy_sapbert.io.formulas import AsRead
+from spacy_sapbert.io.tables.files import read_cell, read_header, read_rows, write_table
+from spacy_sapbert.io.tables.formulas import AsRead
+from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.mapping.sssom import PERSON, write_again
-from spacy_sapbert.mapping.tables import read_cell, read_header, read_rows, write_table
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.commands import invoke
 from tests.faults import fill_disk

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from spacy_sapbert.io.tables.files import write_table
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.tables import write_table
 from spacy_sapbert.verification import verified_tables
 from spacy_sapbert.verification.kept import ENDING
 from spacy_sapbert.verification.updated_files import update_file

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from spacy_sapbert.io.tables.files import write_table
 from spacy_sapbert.io.version import __version__
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.tables import write_table
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
 from tests.golden import check_golden
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.mapping.tables import write_table
+from spacy_sapbert.io.tables.files import write_table
 from spacy_sapbert.verification import kept
 from spacy_sapbert.verification.kept import ENDING, open_kept
 from spacy_sapbert.verification.verdicts import Verdict

@@ -14,11 +14,11 @@ from spacy.tokens import DocBin
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.registry import list_formats
-from spacy_sapbert.io.excel import text_of
+from spacy_sapbert.io.tables.files import read_rows, write_table
+from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.tables import read_rows, write_table
 from spacy_sapbert.pipeline.link_files import LinkJob, link_files
 from spacy_sapbert.verification.updated_files import update_file
 from spacy_sapbert.verification.updates import Link, Updater

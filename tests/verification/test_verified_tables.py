@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spacy_sapbert.io.excel import Cell
-from spacy_sapbert.mapping.tables import write_table
+from spacy_sapbert.io.tables.files import write_table
+from spacy_sapbert.io.tables.spreadsheets import Cell
 from spacy_sapbert.verification import verified_tables
 from spacy_sapbert.verification.verdicts import Verifier
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table

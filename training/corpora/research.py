@@ -13,7 +13,7 @@ from spacy_sapbert.formats.gold import (
 )
 from spacy_sapbert.formats.mention_tables import BARS, check_fields, looks_like_ids
 from spacy_sapbert.io.reading import read_lines
-from spacy_sapbert.io.tables import split_rows
+from spacy_sapbert.io.tables.delimited import split_rows
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
 COMETA_COLUMNS = ["Term", "General SNOMED ID"]

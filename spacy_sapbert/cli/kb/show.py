@@ -7,7 +7,7 @@ import typer
 
 from ...errors import SapbertError
 from ...io.progress import show_progress
-from ...io.tables import write_csv
+from ...io.tables.delimited import write_csv
 from ...io.terminal import format_json, msg
 from ...vocabularies.concepts import concept_to_json, write_concepts
 from ..app import check_outputs

@@ -231,7 +231,7 @@ def count_documents(files: Iterable[InputFile]) -> int | None:
         elif format == "jsonl" and path != STDIN and path.suffix != ".gz":
             total += sum(block.count(b"\n") for block in read_blocks([path]))
         elif format == "parquet":
-            from .parquet_rows import count_rows
+            from ...io.tables.parquet import count_rows
 
             total += count_rows(path)
         else:

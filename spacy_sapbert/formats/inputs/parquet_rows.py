@@ -5,47 +5,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
-
-from ...errors import SapbertError
-from ...io.reading import (
-    UNPACKED_BYTES,
-    UNPACKED_RATIO,
-    unpacks_to_too_much,
-    wrong_content,
-)
+from ...io.tables.parquet import read_names, read_records
 from .rows import COLUMNS, Columns, Row, missing_column
 
-ROWS_AT_ONCE = 64  # each with a text
 NULL = "__HIVE_DEFAULT_PARTITION__"  # as the value of a partition
-BUFFER_BYTES = 1 << 20  # of a column
-DAMAGED = (OSError, ValueError, TypeError, NotImplementedError)  # of pyarrow
-
-
-def count_rows(path: Path) -> int:
-    """Return the number of rows of a Parquet file; 0 if it is damaged."""
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except DAMAGED:
-        return 0  # an error, when it is read
-
-
-def read_names(path: Path) -> list[str]:
-    """Return the columns of a Parquet file; none if it is damaged."""
-    try:
-        return [*pq.read_schema(path).names]
-    except DAMAGED:
-        return []  # an error, when it is read
-
-
-def check_packed(path: Path, metadata: Any) -> None:
-    """Check that no column says that it unpacks to far more than it is."""
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.row_group(group).num_columns):
-            column = metadata.row_group(group).column(number)
-            most = max(UNPACKED_BYTES, UNPACKED_RATIO * column.total_compressed_size)
-            if column.total_uncompressed_size > most:
-                raise unpacks_to_too_much(path=path, ratio=UNPACKED_RATIO)
 
 
 def read_partition(name: str) -> dict[str, str | None]:
@@ -58,28 +21,11 @@ def read_partition(name: str) -> dict[str, str | None]:
 def read_parquet_rows(
     path: Path, columns: Columns, *, name: str = "", **_options: Any
 ) -> Iterator[Row]:
-    """Read the rows of a Parquet file, some of them in memory; numbers are from 1."""
-    try:
-        # Without `pre_buffer` and with a buffer, a row group is read page by page.
-        with pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=BUFFER_BYTES, memory_map=False
-        ) as file:
-            check_packed(path, file.metadata)
-            partition = read_partition(name)
-            known = [*file.schema_arrow.names, *partition]
-            names = choose_names(path, known, columns)
-            number = 0
-            for batch in file.iter_batches(
-                batch_size=ROWS_AT_ONCE, columns=names, use_threads=False
-            ):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row | partition
-    except DAMAGED as error:
-        if isinstance(error, SapbertError):
-            raise
-        reason = f"it cannot be read ({type(error).__name__})"
-        raise wrong_content(path=path, what="a Parquet file", found=reason) from None
+    """Read the rows of a Parquet file; numbers are from 1."""
+    partition = read_partition(name)
+    names = choose_names(path, [*read_names(path), *partition], columns)
+    for number, row in enumerate(read_records(path, names), 1):
+        yield number, row | partition
 
 
 def choose_names(path: Path, known: list[str], columns: Columns) -> list[str]:

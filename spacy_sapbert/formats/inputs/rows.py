@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from ...errors import SapbertError, too_long
-from ...io.excel import read_workbook
 from ...io.reading import USUAL_BYTES, decode_line, read_line_blocks
-from ...io.tables import describe_header, end_lines, split_rows
+from ...io.tables.columns import describe_header
+from ...io.tables.delimited import end_lines, split_rows
+from ...io.tables.spreadsheets import read_workbook
 from ..documents import Document, OnError, open_input
 
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns

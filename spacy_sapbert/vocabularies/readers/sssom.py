@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...io.reading import read_lines
-from ...io.tables import Row
+from ...io.tables.delimited import Row
 from ..concepts import BROADER, NARROWER, RELATED
 from ..facts import CODE, NAME, Fact
 from ..ids import split_id

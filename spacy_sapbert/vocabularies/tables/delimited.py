@@ -1,38 +1,29 @@
 """The rows of a vocabulary's table, with columns by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...errors import SapbertError
-from ...io.excel import read_workbook
-from ...io.reading import read_blocks
-from ...io.tables import (
-    Row,
-    column_key,
-    decode_blocks,
-    describe_header,
-    end_lines,
-    split_rows,
-)
+from ...io.tables.columns import column_key, describe_header
+from ...io.tables.delimited import Row, read_delimited
+from ...io.tables.spreadsheets import read_workbook
 from ..report import Report, read_good_lines
 
 
 def read_rows(
     path: Path,
-    separator: str,
+    separator: str | None,
     report: Report,
     *,
     quoted: bool = False,
     encoding: str = "utf-8",
 ) -> Iterator[Row]:
-    """Read the rows of a table; see `split_rows`."""
-    blocks = decode_blocks(read_blocks([path]), path, encoding)
-    if quoted:
-        blocks = end_lines(blocks)
-    lines = read_good_lines(path, report, blocks=blocks, blank=quoted)
-    if quoted:  # csv takes a carriage return for the end of a row
-        lines = ((number, line.replace("\r", " ")) for number, line in lines)
-    return split_rows(lines, separator, path, quoted=quoted)
+    """Read the rows of a table, and count them; see `read_delimited`."""
+
+    def read(path: Path, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+        return read_good_lines(path, report, blocks=blocks, blank=quoted)
+
+    return read_delimited(path, separator, quoted=quoted, encoding=encoding, read=read)
 
 
 def read_sheet(path: Path, report: Report) -> Iterator[Row]:

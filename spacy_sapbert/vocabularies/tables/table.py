@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from ...io.excel import ENDINGS as EXCEL
-from ...io.reading import decode_line, read_blocks, read_line_blocks
-from ...io.tables import Row, decode_blocks, end_lines, find_separator
+from ...io.tables.delimited import Row
+from ...io.tables.spreadsheets import ENDINGS as EXCEL
 from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, RETIRED, TYPE, Fact
@@ -15,7 +14,6 @@ from ..report import Report
 from .columns import CODES, ID, STATUS, SYNONYMS, Columns, choose_columns
 from .delimited import read_rows, read_sheet
 
-SEPARATORS = "\t,;|"
 KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
 PREFERRED = "P"  # status of a name
 
@@ -31,7 +29,7 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     rows = (
         read_sheet(path, report)
         if is_excel
-        else read_text(path, options.encoding, report)
+        else read_rows(path, None, report, quoted=True, encoding=options.encoding)
     )
     number, first = next(rows, (1, []))
     if not first:
@@ -43,16 +41,6 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     yield from row_facts(
         rows, chosen, options.separator, path, report, exact=not is_excel
     )
-
-
-def read_text(path: Path, encoding: str, report: Report) -> Iterator[Row]:
-    """Read the rows of a text file, whose first line shows what separates fields."""
-    blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
-    _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
-    header = next((line for line in lines if line.strip()), b"")
-    # the names of the columns must not be skipped like another line
-    separator = find_separator(decode_line(header, path, 1), SEPARATORS)
-    return read_rows(path, separator, report, quoted=True, encoding=encoding)
 
 
 def row_facts(

@@ -10,7 +10,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
-from spacy_sapbert.io.excel import read_workbook
+from spacy_sapbert.io.tables.spreadsheets import read_workbook
 
 SHEET = "xl/worksheets/sheet1.xml"
 
@@ -20,7 +20,7 @@ import resource
 import sys
 from pathlib import Path
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.excel import read_workbook
+from spacy_sapbert.io.tables.spreadsheets import read_workbook
 
 for path in sys.argv[1:]:
     try:

@@ -1,4 +1,4 @@
-"""Tables of terms: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written.
+"""Tables of any kind: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written.
 
 A text that was read is written again as it is. Another one is written to CSV or TSV so
 that no spreadsheet computes it.
@@ -17,22 +17,19 @@ from tempfile import gettempdir
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from ..errors import SapbertError, missing_file, unexpected_line
-from ..io.excel import ENDINGS as SPREADSHEETS
-from ..io.excel import Cell, read_cells, text_of
-from ..io.formulas import AsRead, defuse, undefuse
-from ..io.plugins import require
-from ..io.reading import read_lines, wrong_content
-from ..io.tables import describe_header
-from ..io.temporary_db import no_temporary_space
-from ..io.writing import write_atomically
-from ..vocabularies.readers.sssom import COMMENT
-from ..vocabularies.report import Report
-from ..vocabularies.tables.delimited import read_rows as read_delimited
-from ..vocabularies.tables.table import read_text
+from ...errors import SapbertError, missing_file, unexpected_line
+from ..plugins import require
+from ..reading import read_lines
+from ..temporary_db import no_temporary_space
+from ..writing import write_atomically
+from .delimited import read_delimited
+from .formulas import AsRead, defuse, undefuse
+from .spreadsheets import ENDINGS as SPREADSHEETS
+from .spreadsheets import Cell, read_cells, text_of
 
 CSV, TSV, EXCEL, PARQUET, JSONL = "csv", "tsv", "xlsx", "parquet", "jsonl"
 SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
+COMMENT = "#"  # before each line of the metadata above a table of SSSOM
 WRITTEN = {
     ".csv": CSV,
     ".csv.gz": CSV,
@@ -98,10 +95,10 @@ def read_lines_or_sheet(path: Path, kind: str, encoding: str) -> Iterator[list[C
     if kind == EXCEL:
         rows = read_cells(path)
     elif path.name.lower().endswith(SSSOM_ENDINGS):
-        every = read_delimited(path, "\t", Report(), quoted=True, encoding=encoding)
+        every = read_delimited(path, "\t", encoding=encoding)
         rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), every)
     else:
-        rows = read_text(path, encoding, Report())
+        rows = read_delimited(path, encoding=encoding)
     width = 0
     for number, cells in rows:
         if not width:
@@ -146,39 +143,14 @@ def to_plain_cell(value: Any) -> Cell:
 
 
 def read_parquet(path: Path) -> Iterator[list[Cell]]:
-    pq = require("pyarrow.parquet", "pyarrow")
-    from ..formats.inputs.parquet_rows import DAMAGED, read_parquet_rows
-    from ..formats.inputs.rows import Columns
+    require("pyarrow.parquet", "pyarrow")
+    from .parquet import read_names, read_records
 
-    try:
-        names = list(pq.read_schema(path).names)
-    except DAMAGED as error:
-        found = f"it cannot be read ({type(error).__name__})"
-        raise wrong_content(path=path, what="a Parquet file", found=found) from None
-    yield names
-    columns = Columns(text=names[0], id=names[0], keep=tuple(names[1:]))
-    for _, row in read_parquet_rows(path, columns):
-        cells = (row.get(name) for name in names)
+    names = read_names(path)
+    yield [*names]
+    for record in read_records(path, names):
+        cells = (record.get(name) for name in names)
         yield [cell if isinstance(cell, Cell) else str(cell) for cell in cells]
-
-
-def find_columns(
-    path: Path, header: Sequence[str], names: Sequence[str | None]
-) -> list[int | None]:
-    """Return the places of columns, whatever the case of their names; None has none."""
-    keys = [column.strip().casefold() for column in header]
-    wanted = [None if name is None else name.strip().casefold() for name in names]
-    places = [keys.index(key) if key in keys else None for key in wanted]
-    is_header = any(place is not None for place in places)
-    for name, place in zip(names, places, strict=True):
-        if name is not None and place is None:
-            known = describe_header(header, is_header=is_header)
-            raise SapbertError(
-                "E410",
-                f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
-                "its columns, or write a first row with the names of the columns.",
-            )
-    return places
 
 
 def write_table(

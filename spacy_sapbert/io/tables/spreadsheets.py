@@ -9,9 +9,9 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, BinaryIO
 
-from ..errors import SapbertError
-from .plugins import require
-from .reading import RECORD_BYTES, check_unpacked, open_to_read
+from ...errors import SapbertError
+from ..plugins import require
+from ..reading import RECORD_BYTES, check_unpacked, open_to_read
 
 ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MEMORY = 1 << 30  # of the process that reads

@@ -2,41 +2,28 @@
 
 import codecs
 import csv
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 
-from ..errors import SapbertError
-from .formulas import defuse
-from .reading import RECORD_BYTES, USUAL_BYTES
-from .terminal import printable
-from .writing import write_atomically
-
-# Words of columns that tables of terms, texts and codes have. An error may show them.
-COLUMN_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "abstract age author body category chapter class code codes column comment "
-        "concept context count cui data date definition description diagnosis disease "
-        "doc document drug encounter end field file finding format gender group hadm "
-        "icd id identifier ids index key kind label lang language length level line "
-        "link list mapping match meaning medication mention mesh message modifier "
-        "name nr no note notes number object offset omop parent patient pmid position "
-        "predicate preferred probability procedure record report row score section "
-        "sentence sex snomed source span start status study subject symbol symptom "
-        "synonym synonyms system term terms text texts title tui type types umls unit "
-        "url user value version visit vocabulary ward word year",
-    )
+from ...errors import SapbertError
+from ..reading import (
+    RECORD_BYTES,
+    USUAL_BYTES,
+    decode_line,
+    read_blocks,
+    read_line_blocks,
+    read_lines,
 )
-WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-ID = re.compile(r"[A-Za-z_]{0,20}[:.]?[A-Za-z]{0,8}-?\d[\w.:/-]{0,30}")
+from ..writing import write_atomically
+from .formulas import defuse
+
 QUOTE = '"'
+SEPARATORS = "\t,;|"
 OPEN_LINES = 1000  # of a field in quotes
-MOST_LISTED, LONGEST_LISTED = 20, 40  # columns in an error, and characters of each
-MOST_CELLS = 100  # of a first row with a column that is looked for: more may be texts
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
+ReadLines = Callable[[Path, Iterable[bytes]], Iterator[tuple[int, str]]]
 
 
 def split_rows(
@@ -165,49 +152,40 @@ def decode_blocks(
         ) from None
 
 
-def list_columns(names: Iterable[str]) -> str:
-    """Return the names of columns for an error, the first of many."""
-    listed = [printable(name[:LONGEST_LISTED]) for name in names]
-    more = ["…"] if len(listed) > MOST_LISTED else []
-    return ", ".join([*listed[:MOST_LISTED], *more])
+def detect_separator(path: Path, encoding: str = "utf-8") -> str:
+    """Return the separator of a table by its first line."""
+    blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
+    _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
+    header = next((line for line in lines if line.strip()), b"")
+    return find_separator(decode_line(header, path, 1), SEPARATORS)
 
 
-def is_known_column(name: str) -> bool:
-    """Return whether a name has only `COLUMN_WORDS`, as "note_id" and "codeSystem"."""
-    words = {word.lower() for word in WORDS.findall(name)}
-    rest = WORDS.sub("", name).strip(" _-.:#/()")
-    return bool(words) and words <= COLUMN_WORDS and not rest
-
-
-def describe_header(header: Sequence[str], *, is_header: bool) -> str:
-    """Return the first row of a table for an error.
+def read_delimited(
+    path: Path,
+    separator: str | None = None,
+    *,
+    quoted: bool = True,
+    encoding: str = "utf-8",
+    read: ReadLines = read_lines,
+) -> Iterator[Row]:
+    """Read the rows of a table; see `split_rows`.
 
     Args:
-        is_header: One of its cells is the name of a column that is looked for. Else the
-            table may lack a header, and have texts of people in its first row. Of these
-            only words are shown that columns usually have.
+        separator: None = the one of the first line.
+        read: Reads the lines of the blocks; by default, one that is not UTF-8 is an
+            error.
     """
-    if not header:
-        return "no columns"
-    short = all(len(c) <= LONGEST_LISTED and c.isprintable() for c in header)
-    known = [*filter(is_known_column, header)]
-    if len(known) == len(header) or (is_header and short and len(header) <= MOST_CELLS):
-        return f"the columns {list_columns(header)}"
-    cells = "1 cell" if len(header) == 1 else f"{len(header)} cells"
-    shown = f"{list_columns(known)} and others, " if known else ""
-    return f"{cells} in the first row, {shown}not shown here since they may be texts"
-
-
-def show_id(text: str) -> str:
-    """Return an id for an error; what does not look like one may be of a patient."""
-    return repr(text) if ID.fullmatch(text) else "one that does not look like an id"
+    if separator is None:
+        separator = detect_separator(path, encoding)
+    blocks = decode_blocks(read_blocks([path]), path, encoding)
+    if quoted:
+        blocks = end_lines(blocks)
+    lines: Iterable[tuple[int, str]] = read(path, blocks)
+    if quoted:  # csv takes a carriage return for the end of a row
+        lines = ((number, line.replace("\r", " ")) for number, line in lines)
+    return split_rows(lines, separator, path, quoted=quoted)
 
 
 def find_separator(line: str, separators: str) -> str:
     """Return the separator that a line has most often, the first of equal ones."""
     return max(separators, key=line.count)
-
-
-def column_key(name: str) -> str:
-    """Return the form of a column's name that is equal for equal names."""
-    return "".join(filter(str.isalnum, name.casefold()))
