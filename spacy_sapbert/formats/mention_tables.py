@@ -12,8 +12,8 @@ from urllib.parse import unquote
 from ..errors import SapbertError, blank_mention, missing_in_folder
 from ..io.reading import read_lines
 from ..io.tables.formulas import undefuse
-from ..vocabularies.readers.sssom import NOTHING, read_exact
 from ..vocabularies.report import Report
+from ..vocabularies.sssom import NOTHING, OWN, read_exact
 from .documents import OnError, raise_error
 from .gold import (
     MENTIONS,
@@ -37,7 +37,6 @@ LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 LANGUAGE_LETTERS = 8  # "zh-Hant"
 BIOSYN_FIELDS = 5
 TERM, CHOSEN = "match_term", "match_chosen"  # columns of `map`
-OWN = "concept"  # prefix in SSSOM of ids whose vocabulary is unknown
 
 Found = tuple[str, GoldMention]  # the id of a document, and a mention
 

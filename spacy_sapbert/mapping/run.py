@@ -17,18 +17,13 @@ from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.tables.columns import find_columns
-from ..io.tables.files import (
-    SSSOM_ENDINGS,
-    read_cell,
-    read_header,
-    read_rows,
-    write_table,
-)
+from ..io.tables.files import read_cell, read_header, read_rows, write_table
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
-from . import sssom
+from ..vocabularies.sssom import is_sssom, write_sssom
+from .decisions import apply_choice, list_mapping
 from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .terms import split_terms
 
@@ -194,7 +189,7 @@ def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:
     chosen = read_cell(term.chosen).strip()
     if SEPARATORS.search(chosen):
         return replace(found, status=REVIEW)
-    return sssom.apply_choice(kb, found, chosen)
+    return apply_choice(kb, found, chosen)
 
 
 def write_mapped(
@@ -204,15 +199,15 @@ def write_mapped(
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
 ) -> None:
-    if output.name.lower().endswith(SSSOM_ENDINGS):
+    if is_sssom(output):
         today = datetime.now(tz=UTC).date()
         rows = (
-            sssom.list_cells(term.query.term, decide(kb, term, result), today)
+            list_mapping(term.query.term, decide(kb, term, result), today)
             for term, result in pairs
             if result is not None
         )
         with write_atomically(output) as file:
-            sssom.write_sssom(file, rows, kb.manifest.digest)
+            write_sssom(file, rows, kb.manifest.digest)
         return
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]

@@ -17,9 +17,10 @@ from ..io.tables.files import ENDINGS, read_cell, read_rows, write_table
 from ..io.tables.formulas import AsRead
 from ..io.tables.spreadsheets import Cell, text_of
 from ..kb.knowledge_base import KnowledgeBase
-from ..mapping import sssom
+from ..mapping.decisions import apply_choice, list_mapping
 from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
+from ..vocabularies.sssom import make_curie, name_subjects, write_sssom
 from .encodings import BINARY, to_utf8
 from .problems import (
     INVALID,
@@ -178,7 +179,7 @@ def write_mapped(
         if format == SSSOM_FORMAT:
             mappings = list_mappings(kb, table, reviewer)
             with path.open("wb") as file:
-                sssom.write_sssom(file, mappings, table.kb)
+                write_sssom(file, mappings, table.kb)
         else:
             k = max([1, *(len(o.found.candidates) for o in table.mapped.values())])
             header = [*map(AsRead, table.header), *list_columns(k), FINAL, PREDICATE]
@@ -203,16 +204,16 @@ def list_mappings(
 ) -> Iterator[list[Cell] | None]:
     """Yield the mapping of each row, as SSSOM has it."""
     today = datetime.now(tz=UTC).date()
-    prefix = sssom.name_subjects(table.subject)
+    prefix = name_subjects(table.subject)
     for row, term in zip(table.rows, table.terms, strict=True):
         one = table.mapped[term]
         subject = ""
         if table.subject:
             cell = from_json(row[table.header.index(table.subject)])
             if id := read_cell(cell).strip():
-                subject = sssom.make_curie(id, prefix)
-        found = sssom.apply_choice(kb, one.found, one.chosen)
+                subject = make_curie(id, prefix)
+        found = apply_choice(kb, one.found, one.chosen)
         predicate = one.predicate
-        yield sssom.list_cells(
+        yield list_mapping(
             term, found, today, reviewer, subject=subject, predicate=predicate
         )

@@ -29,22 +29,22 @@ from ..formats.mention_tables import CHOSEN, TERM
 from ..formats.registry import file_ending, list_formats, load_writer, open_target
 from ..io.progress import show_progress
 from ..io.tables.columns import find_columns
-from ..io.tables.files import (
-    SSSOM_ENDINGS,
-    find_kind,
-    read_cell,
-    read_header,
-    read_rows,
-    write_table,
-)
+from ..io.tables.files import find_kind, read_cell, read_header, read_rows, write_table
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.sssom import PERSON, check_sssom, make_curie, write_again
-from ..vocabularies.readers.sssom import NOTHING
+from ..vocabularies.sssom import (
+    NOTHING,
+    PERSON,
+    check_sssom,
+    is_sssom,
+    make_curie,
+    read_curie,
+    write_again,
+)
 from .updates import KEPT, Link, Update, Updater
 from .verdicts import expand
-from .verified_tables import PairColumns, read_curie
+from .verified_tables import PairColumns
 
 STATUS = "update"  # the column, or the member of an entity, with the status
 MADE_BY = "mapping_justification"
@@ -335,7 +335,7 @@ class FileUpdate:
         place_of = {name: place for place, name in enumerate(header)}
         by_hand, status = place_of.get(CHOSEN), place_of.get(STATUS)
         made_by = place_of.get(MADE_BY)
-        is_sssom = path.name.lower().endswith(SSSOM_ENDINGS)
+        has_curies = is_sssom(path)
         like = next(iter(self.updater.new), "")
 
         def find_id(row: Sequence[Cell]) -> int:
@@ -345,7 +345,7 @@ class FileUpdate:
 
         def read(row: Sequence[Cell]) -> list[Link]:
             cui = read_cell(row[find_id(row)]).strip()
-            if is_sssom:
+            if has_curies:
                 cui = read_curie(cui, like)
             person = (
                 self.by_people
@@ -365,7 +365,7 @@ class FileUpdate:
                 cells[-1 if status is None else status] = update.status
             if update.cui != link.cui:
                 cui = update.cui or ""
-                if is_sssom:
+                if has_curies:
                     cui = make_curie(cui) if cui else NOTHING
                 cells[find_id(row)] = cui
             if update.status != KEPT and label is not None and update.name is not None:

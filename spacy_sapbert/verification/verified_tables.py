@@ -10,38 +10,27 @@ from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from ..errors import SapbertError
-from ..formats.mention_tables import OWN
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.tables.columns import find_columns
-from ..io.tables.files import (
-    SSSOM_ENDINGS,
-    find_kind,
-    read_cell,
-    read_header,
-    read_rows,
-)
+from ..io.tables.files import find_kind, read_cell, read_header, read_rows
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
-from ..mapping.sssom import check_sssom, write_again
 from ..mapping.terms import is_term
-from ..vocabularies.ids import rewrite_id
-from ..vocabularies.readers.sssom import NOTHING, says_same
-from .kept import KeptVerdicts, Pair, open_kept
-from .verdicts import (
-    RETIRED,
-    RIGHT,
-    UNKNOWN,
-    UNSURE,
-    VERDICTS,
-    Verdict,
-    Verifier,
+from ..vocabularies.sssom import (
+    NOTHING,
+    check_sssom,
+    is_sssom,
+    read_curie,
+    says_same,
+    write_again,
 )
+from .kept import KeptVerdicts, Pair, open_kept
+from .verdicts import RETIRED, RIGHT, UNKNOWN, UNSURE, VERDICTS, Verdict, Verifier
 
 PREFIX = "verify_"  # of all columns that are added
 FIELDS = (
@@ -65,10 +54,6 @@ class PairColumns(NamedTuple):
 SSSOM = PairColumns("subject_label", "object_id", "object_label")
 CLAIM = ("predicate_id", "predicate_modifier")  # columns of SSSOM
 OTHER = "other"  # the verdict on a mapping that is not verified
-
-
-def is_sssom(path: Path) -> bool:
-    return path.name.lower().endswith(SSSOM_ENDINGS)
 
 
 def check_verified(path: Path, output: Path) -> None:
@@ -167,11 +152,6 @@ def verify_rows(
                 yield [row[place] for place in own], verdict
 
     return [header[place] for place in own], judge()
-
-
-def read_curie(id: str, like: str) -> str:
-    """Return an id of SSSOM, which has a prefix, as a knowledge base writes its own."""
-    return unquote(rewrite_id(id.removeprefix(f"{OWN}:"), like))
 
 
 def judge_claim(verdict: Verdict, predicate: str, modifier: str = "") -> Verdict:

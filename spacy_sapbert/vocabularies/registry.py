@@ -21,9 +21,9 @@ from .known_concepts import KnownConcepts
 from .locate import any_case, locate_release, unpack_release
 from .merge import unite_vocabularies
 from .options import ReadOptions
-from .readers.sssom import read_mappings
 from .report import Report, count_concepts
 from .retired import add_retired_ids
+from .sssom import read_mappings
 from .xrefs import Other, add_mapped_names
 
 FactReader = Callable[[Path, Report, ReadOptions], Iterator[Fact]]

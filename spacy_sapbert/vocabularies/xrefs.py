@@ -11,8 +11,8 @@ from .concepts import Concept
 from .facts import ALSO, CODE, NAME, Fact, concept_facts, store_facts
 from .ids import id_key, split_id
 from .known_concepts import KnownConcepts, list_keys
-from .readers.sssom import EXACT, INVERSE, Mapping
 from .report import Report
+from .sssom import EXACT, INVERSE, Mapping
 
 SHORT = 4  # characters; such names are abbreviations that mean many things
 ADDED = 1  # rank of what other vocabularies add

@@ -43,7 +43,7 @@ from spacy_sapbert.formats.inputs.rows import (
 from spacy_sapbert.io.tables import parquet
 from tests.commands import invoke
 from tests.formats.test_examples import FOLDER
-from tests.io.test_excel import write_book
+from tests.io.test_spreadsheets import write_book
 from tests.pipelines import NLP
 
 SENTINEL = "SENTINELTEXT"

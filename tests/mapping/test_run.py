@@ -22,8 +22,8 @@ from spacy_sapbert.io.tables.formulas import AsRead
 from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
-from spacy_sapbert.mapping.sssom import PERSON, write_again
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
+from spacy_sapbert.vocabularies.sssom import PERSON, write_again
 from tests.commands import invoke
 from tests.faults import fill_disk
 from tests.rows import read_dicts

@@ -9,7 +9,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.registry import guess_format
-from tests.io.test_excel import write_book
+from tests.io.test_spreadsheets import write_book
 from tests.vocabularies.test_examples import FOLDER
 from tests.vocabularies.whole import read
 

@@ -7,12 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ...errors import SapbertError
-from ..reading import (
-    UNPACKED_BYTES,
-    UNPACKED_RATIO,
-    unpacks_to_too_much,
-    wrong_content,
-)
+from ..reading import UNPACKED_BYTES, UNPACKED_RATIO, unpacks_to_too_much, wrong_content
 
 ROWS_AT_ONCE = 64  # each with a text
 BUFFER_BYTES = 1 << 20  # of a column

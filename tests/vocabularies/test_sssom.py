@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sapbert.mapping import sssom
+from spacy_sapbert.vocabularies import sssom
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""What is decided on a term, by the software or a person, and its cells of SSSOM."""
+
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from ..formats.gold import is_no_id
+from ..io.tables.spreadsheets import Cell
+from ..io.version import __version__
+from ..vocabularies.sssom import COLUMNS, NAME, NOTHING, PERSON, SIMILAR, make_curie
+from .lookup import EXACT, LINKED, Found
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
+
+CHOSEN, NO_CONCEPT = "chosen", "no concept"  # statuses that a person gives
+PREDICATES = ("exact", "broad", "narrow", "related")  # skos:exactMatch, …
+
+
+def list_mapping(
+    term: str,
+    found: Found,
+    today: date,
+    reviewer: str = "",
+    *,
+    subject: str = "",
+    predicate: str = "",
+) -> list[Cell] | None:
+    """Return the cells of a mapping; None if nobody and nothing has decided.
+
+    Args:
+        term: What is mapped: a literal, or the label of `subject`.
+        found: Its status is that of a person too: `CHOSEN`, `NO_CONCEPT`.
+        today: When it is written.
+        reviewer: Who has decided, if that is a person.
+        subject: The id of what is mapped, a CURIE.
+        predicate: One of `PREDICATES`; "" = exact, and close if only the link says so.
+    """
+    by_person = found.status in (CHOSEN, NO_CONCEPT)
+    if not by_person and found.status not in (EXACT, LINKED):
+        return None
+    usual = "close" if found.status == LINKED else "exact"
+    values: dict[str, Cell] = {
+        "subject_id": subject or None,
+        "subject_label": term,
+        "subject_type": None if subject else "rdfs literal",
+        "predicate_id": f"skos:{predicate or usual}Match",
+        "object_id": NOTHING,
+        "mapping_justification": PERSON,
+        "mapping_date": today.isoformat(),
+        "match_string": found.read_as or None,
+        "comment": found.note,
+    }
+    if by_person:
+        values["reviewer_label"] = reviewer or None
+    else:
+        values["mapping_justification"] = NAME if found.status == EXACT else SIMILAR
+        values["mapping_tool"] = "spacy-sapbert"
+        values["mapping_tool_version"] = __version__
+    if found.cui is not None:
+        values["object_id"] = make_curie(found.cui)
+    if found.cui is not None and found.candidates:
+        first = found.candidates[0]
+        values["object_label"] = first["name"]
+        values["confidence"] = None if by_person else first["probability"]
+        # a concept that a person found has no score
+        values["similarity_score"] = first["score"] if first["score"] > 0 else None
+    return [values.get(column) for column in COLUMNS]
+
+
+def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
+    """Return what was found, with the concept that a person chose in its place."""
+    if not chosen:
+        return found
+    if is_no_id(chosen):
+        return replace(found, cui=None, note=None, status=NO_CONCEPT)
+    same = [one for one in found.candidates if one["cui"] == chosen]
+    concept = kb.concept(chosen)
+    if not same and concept is not None:
+        same = [
+            {
+                "cui": concept.cui,
+                "name": concept.name,
+                "alias": concept.name,
+                "score": 0.0,
+                "rank": 1,
+                "types": concept.types,
+                "codes": concept.codes,
+                "tie": None,
+                "probability": None,
+            }
+        ]
+    status = CHOSEN
+    return replace(found, cui=chosen, status=status, note=None, candidates=same)

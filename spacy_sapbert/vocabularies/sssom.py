@@ -1,0 +1,257 @@
+"""SSSOM: mappings between concepts of vocabularies, or of texts, as a table.
+
+SOURCE: https://mapping-commons.github.io/sssom, slots of a mapping.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.parse import quote, unquote
+
+from ..errors import SapbertError
+from ..io.reading import read_lines
+from ..io.tables.columns import column_key
+from ..io.tables.delimited import Row
+from ..io.tables.files import COMMENT, SSSOM_ENDINGS, TSV, write_table, write_text
+from ..io.tables.spreadsheets import Cell
+from ..io.writing import write_atomically
+from ..linking.sources import SOURCES, normalize_prefix
+from .concepts import BROADER, NARROWER, RELATED
+from .ids import rewrite_id, split_id
+from .report import Report
+from .tables.delimited import read_rows, select_columns
+
+NEEDED = ("object_id", "predicate_id")
+OPTIONAL = (
+    *("subject_id", "subject_label", "object_label", "predicate_modifier"),
+    "confidence",
+)
+EXACT = "exact"
+CLOSE = "skos:closeMatch"
+# What the object is to the subject. A cross reference, of which the file says nothing
+# else, makes them equal, as in other ontologies.
+PREDICATES = {
+    "skos:exactMatch": EXACT,
+    "owl:sameAs": EXACT,
+    "owl:equivalentClass": EXACT,
+    "oboInOwl:hasDbXref": EXACT,
+    "oio:hasDbXref": EXACT,
+    "skos:broadMatch": BROADER,
+    "skos:narrowMatch": NARROWER,
+    CLOSE: RELATED,
+    "skos:relatedMatch": RELATED,
+}
+INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
+PREFIXES = {
+    "http://www.w3.org/2004/02/skos/core#": "skos:",
+    "http://www.w3.org/2002/07/owl#": "owl:",
+    "http://www.geneontology.org/formats/oboInOwl#": "oboInOwl:",
+}
+NOTHING = "sssom:NoTermFound"
+LEAST_CONFIDENCE = 0.5  # of a mapping that counts; one without confidence does
+COLUMNS = (
+    *("subject_id", "subject_label", "subject_type"),
+    *("predicate_id", "object_id", "object_label"),
+    *("mapping_justification", "confidence", "similarity_score", "reviewer_label"),
+    *("mapping_tool", "mapping_tool_version", "mapping_date", "match_string"),
+    "comment",
+)
+NAME, SIMILAR = "semapv:LexicalMatching", "semapv:SemanticSimilarityThresholdMatching"
+PERSON = "semapv:ManualMappingCuration"
+NAMESPACES = {
+    "semapv": "https://w3id.org/semapv/vocab/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "sssom": "https://w3id.org/sssom/",
+}
+OWN = "concept"  # prefix of ids whose vocabulary is unknown
+OWN_ADDRESS = "https://w3id.org/spacy-sapbert/concept/"
+SAFE = "-._~:/()"  # characters of an id that a CURIE may have
+PAGES = {
+    normalize_prefix(source.name): source.page[1] for source in SOURCES if source.page
+}
+SUBJECT = "subject"  # prefix of ids of a column that names no vocabulary
+SUBJECT_ADDRESS = "https://w3id.org/spacy-sapbert/subject/"
+
+
+def is_sssom(path: Path) -> bool:
+    return path.name.lower().endswith(SSSOM_ENDINGS)
+
+
+class Mapping(NamedTuple):
+    """A row that says what a concept is to another concept, or to a text.
+
+    Attributes:
+        subject: Id; "" = the subject is a text, its label.
+        target: Id, or `NOTHING`.
+        relation: What the target is to the subject: `EXACT` or one of `RELATIONS`.
+    """
+
+    line: int
+    subject: str
+    target: str
+    subject_label: str
+    target_label: str
+    relation: str = EXACT
+
+
+def read_mappings(path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield the mappings between two concepts, or a text and a concept."""
+    for row in read_rows_of(path, report):
+        if NOTHING in (row.subject, row.target) or row.subject == row.target:
+            report.dropped["mappings to nothing"] += 1
+        else:
+            yield row
+
+
+def read_exact(path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield exact mappings; of several objects with bars between them, one each."""
+    for row in read_rows_of(path, report):
+        if row.relation == EXACT:
+            yield row
+        else:
+            report.dropped["mappings that are no exact matches"] += 1
+
+
+def read_rows_of(path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield the mappings of a file with a known predicate."""
+    first = next((line for _, line in read_lines(path) if is_row(line)), "")
+    separator = "\t" if "\t" in first else ","
+    rows = skip_comments(read_rows(path, separator, report, quoted=True))
+    for line, cells in select_columns(rows, path, NEEDED, report, optional=OPTIONAL):
+        targets, predicate, subject, label, other, modifier, confidence = cells
+        predicate = shorten_predicate(predicate)
+        if modifier or predicate not in PREDICATES:
+            report.dropped["mappings with other predicates"] += 1
+        elif is_doubtful(confidence):
+            rule = f"mappings with a confidence below {LEAST_CONFIDENCE}"
+            report.dropped[rule] += 1
+        else:
+            relation = PREDICATES[predicate]
+            for target in targets.split("|"):
+                yield Mapping(line, subject, target.strip(), label, other, relation)
+
+
+def shorten_predicate(predicate: str) -> str:
+    """Return a predicate with the prefix of its namespace, if it is an address."""
+    for namespace, prefix in PREFIXES.items():
+        predicate = predicate.replace(namespace, prefix)
+    return predicate
+
+
+def says_same(predicate: str) -> bool:
+    """Return whether a predicate says that two are the same, or nearly so."""
+    predicate = shorten_predicate(predicate)
+    return predicate == CLOSE or PREDICATES.get(predicate) == EXACT
+
+
+def is_doubtful(confidence: str) -> bool:
+    """Return whether a confidence is a low number."""
+    try:
+        return float(confidence) < LEAST_CONFIDENCE
+    except ValueError:
+        return False
+
+
+def is_row(line: str) -> bool:
+    """Return whether a line is part of the table."""
+    return bool(line.strip()) and not line.startswith(COMMENT)
+
+
+def skip_comments(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows of the table, without the metadata."""
+    for number, fields in rows:
+        if not fields or not fields[0].startswith(COMMENT):
+            yield number, fields
+
+
+def make_curie(id: str, own: str = OWN) -> str:
+    """Return an id with the prefix of its vocabulary: C0027051 → UMLS:C0027051.
+
+    `own` is the prefix of ids without one.
+    """
+    prefix, local = split_id(id)
+    if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
+        return f"{own}:{quote(id, SAFE)}"
+    return f"{normalize_prefix(prefix)}:{quote(local, SAFE)}"
+
+
+def name_subjects(column: str) -> str:
+    """Return the prefix of the ids of a column: that of its vocabulary, if it has one.
+
+    A column "ICD-10-CM" has codes of ICD10CM, and one "code" those of nobody.
+    """
+    key = column_key(column)
+    for source in SOURCES:
+        if key in (*source.columns, source.name.lower()):
+            return source.prefix or source.name
+    return SUBJECT
+
+
+def find_namespace(prefix: str) -> str:
+    if prefix in (OWN, SUBJECT):
+        return OWN_ADDRESS if prefix == OWN else SUBJECT_ADDRESS
+    page = PAGES.get(prefix, "")
+    if page.endswith("{}") and page.count("{}") == 1:
+        return page.removesuffix("{}")
+    return f"https://identifiers.org/{prefix.lower()}:"
+
+
+def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
+    """Yield the metadata above the table; `source` is the digest of the kb."""
+    prefixes = {curie.partition(":")[0] for curie in curies} - {*NAMESPACES}
+    known = NAMESPACES | {prefix: find_namespace(prefix) for prefix in prefixes}
+    yield "#curie_map:"
+    for prefix, address in sorted(known.items()):
+        yield f"#  {prefix}: {json.dumps(address)}"
+    values = {
+        "mapping_set_id": f"https://w3id.org/spacy-sapbert/mappings/{source}",
+        "license": "https://w3id.org/sssom/license/unspecified",
+        "object_source_version": source,
+    }
+    for name, value in values.items():
+        yield f"#{name}: {json.dumps(value)}"
+
+
+def read_curie(id: str, like: str) -> str:
+    """Return an id of SSSOM, which has a prefix, as a knowledge base writes its own."""
+    return unquote(rewrite_id(id.removeprefix(f"{OWN}:"), like))
+
+
+def write_sssom(
+    file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
+) -> None:
+    """Write mappings without the rows that are None; `source` is as in `list_head`."""
+    mappings = [row for row in rows if row is not None]
+    places = [COLUMNS.index(name) for name in ("subject_id", "object_id")]
+    curies = {str(row[place]) for row in mappings for place in places if row[place]}
+    for line in list_head(curies, source):
+        file.write(f"{line}\n".encode())
+    write_text(file, [COLUMNS], TSV)
+    write_text(file, mappings, TSV)
+
+
+def check_sssom(path: Path, output: Path) -> None:
+    """Raise an error if an output is SSSOM, and the table that it is made of is not."""
+    if is_sssom(output) and not is_sssom(path):
+        raise SapbertError(
+            "E110",
+            f"Expected an input that is SSSOM, for its metadata, but got {path}. Name "
+            "an output with another ending.",
+        )
+
+
+def write_again(
+    path: Path, output: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> None:
+    """Write a table; SSSOM with the metadata of the file that it was made of."""
+    if not is_sssom(output):
+        write_table(output, header, rows)
+        return
+    with write_atomically(output) as file:
+        for _, line in read_lines(path):
+            if not line.startswith(COMMENT):
+                break
+            file.write(f"{line}\n".encode())
+        write_text(file, [header], TSV)
+        write_text(file, rows, TSV)
