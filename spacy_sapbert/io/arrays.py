@@ -5,32 +5,21 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import SapbertError
 from .forks import ProcessLock
 
 # numpy parses headers with `ast`, which fails in two threads before Python 3.11.8.
 PARSING = ProcessLock()
 
 
-def map_arrays(
-    paths: Mapping[str, Path], kinds: Mapping[str, str]
-) -> dict[str, np.ndarray]:
-    """Map arrays of one dimension in files of numpy, after a check of their types."""
-    arrays: dict[str, np.ndarray] = {}
-    for name, kind in kinds.items():
-        reason = None
-        try:
-            with PARSING:
-                mapped = np.lib.format.open_memmap(paths[name], mode="r")
-            array = mapped.view(np.ndarray)  # each slice of a memmap is one, slowly
-            if array.dtype != kind or array.ndim != 1:
-                reason = f"it holds {array.dtype} of shape {array.shape}, not {kind}"
-            arrays[name] = array
-        except Exception as error:  # numpy raises almost any for a damaged header
-            reason = f"it cannot be read ({type(error).__name__})"
-        if reason is not None:
-            raise damaged_arrays(path=paths[name], reason=reason)
-    return arrays
+def map_arrays(paths: Mapping[str, Path]) -> dict[str, np.ndarray]:
+    """Map the arrays in files of numpy, which hold no objects."""
+    with PARSING:
+        mapped = {
+            name: np.lib.format.open_memmap(path, mode="r")
+            for name, path in paths.items()
+        }
+    # Each slice of a memmap is one, slowly.
+    return {name: array.view(np.ndarray) for name, array in mapped.items()}
 
 
 def find_sorted(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,11 +27,3 @@ def find_sorted(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
     places = np.searchsorted(values, keys)
     known = np.searchsorted(values, keys, side="right") > places
     return known, places[known]
-
-
-def damaged_arrays(*, path: object, reason: object) -> SapbertError:
-    return SapbertError(
-        "E306",
-        f"{path}: Expected character n-grams of the names of this knowledge base, but "
-        f"{reason}. Copy or build the knowledge base again.",
-    )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..io.arrays import damaged_arrays, find_sorted, map_arrays
+from ..io.arrays import find_sorted, map_arrays
 from ..linking.candidates import RankedEntry
 from ..linking.features import (
     Features,
@@ -33,7 +33,7 @@ from ..linking.opposites import (
 from ..linking.text import RULES, WORDS_KEPT, Rules, hash_word, list_words
 from ..linking.word_likeness import SHORTEST_NEW_STEM, list_stems
 from .store import Store
-from .words import FILES, LETTER, NEGATION, NUMERAL, OTHER, kind_of
+from .words import LETTER, NEGATION, NUMERAL, OTHER, kind_of
 
 FEWEST_CONCEPTS = 10  # that are found and compared, for any k
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
@@ -63,7 +63,7 @@ class WordTable:
     """The words of the names of each concept, mapped; see `FILES`."""
 
     def __init__(self, paths: Mapping[str, Path], store: Store) -> None:
-        arrays = map_arrays(paths, FILES)
+        arrays = map_arrays(paths)
         self.hashes = arrays["hashes"]
         self.kinds = arrays["kinds"]
         self.counts = {True: arrays["english"], False: arrays["every"]}
@@ -73,17 +73,6 @@ class WordTable:
         self.totals = arrays["totals"].tolist()
         self.store = store
         self.read_kept = lru_cache(CONCEPTS_KEPT)(partial(read_words, store))
-        sizes = {len(arrays[name]) for name in ("hashes", "kinds", "english", "every")}
-        starts, places = self.starts, self.places
-        if (
-            len(sizes) != 1
-            or len(self.totals) != 2
-            or not len(starts)
-            or starts[-1] != len(places)
-            or (len(places) and not 0 <= places.min() <= places.max() < 2 * max(sizes))
-        ):
-            reason = "its files contradict each other"
-            raise damaged_arrays(path=paths["starts"], reason=reason)
 
     def put_excluded_last(
         self, text: str, concepts: list[RankedEntry], filter: Filter

@@ -4,7 +4,6 @@ They find codes and misspellings. As scikit-learn's `char_wb`, they are within w
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from ..io.arrays import damaged_arrays, find_sorted, map_arrays
+from ..io.arrays import find_sorted, map_arrays
 from ..linking.text import fold_letters
 from .store import Store
 
@@ -49,16 +48,6 @@ def extract_ngrams(names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     return grams[kept], owners[kept]
 
 
-@contextmanager
-def name_damage() -> Iterator[None]:
-    """Name the error of files that contradict each other."""
-    try:
-        yield
-    except (IndexError, ValueError) as error:
-        reason = f"its files contradict each other ({type(error).__name__})"
-        raise damaged_arrays(path="ngrams", reason=reason) from None
-
-
 def find_highest(cosines: np.ndarray, k: int) -> np.ndarray:
     """Return the rows of the k highest cosines above zero, best first, then by row."""
     # Most rows share little with a mention: try the others first.
@@ -92,19 +81,14 @@ class Postings:
         return known, numbers[counted]
 
 
-def load_ngrams(paths: Mapping[str, Path], *, rows: int, english: bool) -> Postings:
+def load_ngrams(paths: Mapping[str, Path], *, english: bool) -> Postings:
     """Map the files in `FILES`; if `english`, only names that may be English count."""
-    arrays = map_arrays(paths, FILES)
-    for name in ("scales", "english_scales"):
-        if (count := len(arrays[name])) != rows:
-            reason = f"it holds {count} numbers and not {rows}"
-            raise damaged_arrays(path=paths[name], reason=reason)
+    arrays = map_arrays(paths)
     chosen = "english_" if english else ""
     weights, scales = arrays[f"{chosen}weights"], arrays[f"{chosen}scales"]
     return Postings(arrays["grams"], arrays["starts"], arrays["rows"], weights, scales)
 
 
-@name_damage()
 def weigh_as_built(added: Postings, base: Postings) -> Postings:
     """Return 3-grams of an overlay, as if its names had been built with the others.
 
@@ -177,7 +161,6 @@ class NgramIndex:
             pairs.append([every[start:end] for start, end in pairwise(ends)])
         yield from map(list, zip(*pairs, strict=True))
 
-    @name_damage()
     def unite(
         self,
         texts: Sequence[str],

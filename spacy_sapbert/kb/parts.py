@@ -12,7 +12,15 @@ from ..linking.name_index import NameIndex
 from ..linking.parts import ITEMS, in_parts
 from .agreement import WordTable
 from .database import Database
-from .folder.layout import NGRAM_FILES, NGRAMS, OVERLAY, STORE_FILE, WORD_FILES, WORDS
+from .folder.layout import (
+    NGRAM_FILES,
+    NGRAMS,
+    OVERLAY,
+    STORE_FILE,
+    WORD_FILES,
+    WORDS,
+    has_rows,
+)
 from .folder.versions import Version
 from .indexes.exact import LayeredIndex
 from .indexes.registry import Index, index_files, load_index
@@ -152,14 +160,13 @@ class Parts:
         return self.open_ngrams(english=True)
 
     def open_ngrams(self, *, english: bool) -> NgramIndex:
-        folders = {NGRAMS: self.manifest.counts.rows}
-        overlay = self.manifest.overlay
-        if overlay is not None and overlay.rows:
-            folders[f"{OVERLAY}/{NGRAMS}"] = overlay.rows
+        folders = [NGRAMS]
+        if has_rows(self.manifest):
+            folders.append(f"{OVERLAY}/{NGRAMS}")
         layers = []
-        for folder, rows in folders.items():
+        for folder in folders:
             paths = {n: self.version.path(f"{folder}/{n}.npy") for n in NGRAM_FILES}
-            layers.append(load_ngrams(paths, rows=rows, english=english))
+            layers.append(load_ngrams(paths, english=english))
         return NgramIndex(*layers, hidden=self.hidden_rows)
 
     @loaded_once

@@ -62,19 +62,6 @@ class Store:
         self.query = database.query
         self.base_rows = counts.rows
         self.total_rows = counts.rows + (overlay.rows if overlay else 0)
-        self.check_rows("main", self.base_rows)
-        if overlay:
-            self.check_rows("overlay", self.total_rows)
-
-    def check_rows(self, name: str, end: int) -> None:
-        """Raise an error if a file names rows that the index lacks."""
-        for table in ("rows", "aliases"):
-            least, most = (
-                self.column(f"SELECT {function}(row) FROM {name}.{table}")[0]
-                for function in ("min", "max")
-            )
-            if least is not None and not 0 <= least <= most < end:
-                raise self.database.damaged("it names rows that the index lacks", name)
 
     @cached_property
     def total_concepts(self) -> int:

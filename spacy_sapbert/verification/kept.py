@@ -3,20 +3,20 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ..errors import SapbertError, refused_by_system
 from ..io.version import __version__
 from ..io.writing import open_resumed
-from .verdicts import VERDICTS, Verdict
+from .verdicts import Verdict
 
 ENDING = ".verified"  # of the file, beside the output
 TABLE = (
-    "CREATE TABLE verified (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) "
+    "CREATE TABLE IF NOT EXISTS verified (key BLOB PRIMARY KEY, verdict TEXT NOT NULL) "
     "STRICT, WITHOUT ROWID"
 )
 VERDICT = TypeAdapter(Verdict)
@@ -31,37 +31,22 @@ class KeptVerdicts:
 
     def __init__(self, path: Path, database: sqlite3.Connection, digest: str) -> None:
         self.path, self.database, self.digest = path, database, digest
-        self.database.text_factory = bytes
 
     def make_key(self, pair: Pair) -> bytes:
         values = [__version__, self.digest, *pair]
         return blake2b(json.dumps(values).encode(), digest_size=16).digest()
-
-    def is_new(self) -> bool:
-        """Return whether the file is empty; other tables are an error."""
-        tables = self.database.execute("SELECT sql FROM sqlite_master").fetchall()
-        if tables not in ([], [(TABLE.encode(),)]):
-            raise unreadable(self.path)
-        return not tables
 
     def find(self, pairs: Iterable[Pair]) -> dict[Pair, Verdict]:
         """Return those verdicts that were kept."""
         found: dict[Pair, Verdict] = {}
         sql = "SELECT verdict FROM verified WHERE key = ?"
         with name_errors(self.path):
-            if self.is_new():
-                return {}
+            if not self.database.execute("SELECT * FROM sqlite_master").fetchall():
+                return {}  # nothing was added yet
             for pair in pairs:
                 for (line,) in self.database.execute(sql, (self.make_key(pair),)):
-                    found[pair] = self.read(line)
+                    found[pair] = VERDICT.validate_json(line)
         return found
-
-    def read(self, line: bytes) -> Verdict:
-        with suppress(ValidationError):
-            verdict = VERDICT.validate_json(line, strict=True)
-            if verdict.verdict in VERDICTS:
-                return verdict
-        raise unreadable(self.path)
 
     def add(self, verdicts: Mapping[Pair, Verdict]) -> None:
         rows = [
@@ -69,8 +54,7 @@ class KeptVerdicts:
             for pair, verdict in verdicts.items()
         ]
         with name_errors(self.path), self.database:
-            if self.is_new():
-                self.database.execute(TABLE)
+            self.database.execute(TABLE)
             self.database.executemany("INSERT INTO verified VALUES (?, ?)", rows)
 
 
@@ -81,7 +65,6 @@ def open_kept(output: Path, digest: str) -> Iterator[KeptVerdicts]:
     with open_resumed(path):
         with name_errors(path):
             database = sqlite3.connect(path)
-            database.execute("PRAGMA trusted_schema = OFF")
         with closing(database):
             yield KeptVerdicts(path, database, digest)
 

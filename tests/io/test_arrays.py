@@ -18,7 +18,7 @@ def test_threads_map_arrays_at_once(tmp_path):
 
     def read():
         for _ in range(300):
-            rows = map_arrays({"rows": tmp_path / "rows.npy"}, {"rows": "int32"})
+            rows = map_arrays({"rows": tmp_path / "rows.npy"})
             assert rows["rows"].tolist() == [0, 1, 2, 3, 4]
 
     before = gc.get_threshold()

@@ -43,21 +43,6 @@ def test_scores_by_hand():
     assert trees.scores(nothing).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    "trees",
-    [
-        ["cosine>nan: 1 2"],
-        ["cosine>0.5: 1 inf"],
-        ["cosine>0.5: 1 2", "cosine>0.5 slip>0: 1 2 3 4"],
-        [" ".join(["cosine>0"] * 9) + ": " + " ".join(["0"] * 512)],
-        ["cosine>0: 1 2"] * 1_001,
-    ],
-)
-def test_trees_that_cannot_be_read_are_refused(trees):
-    with pytest.raises(ValidationError):
-        Trees(trees=trees)
-
-
 def test_edges_lie_between_values():
     assert find_edges(np.array([3.0, 1.0, 1.0, 2.0])).tolist() == [1.5, 2.5]
     assert find_edges(np.ones(5)).tolist() == []

@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.agreement import Without, WordTable
+from spacy_sapbert.kb.agreement import Without
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.words import FILES, build_words, list_real_words
+from spacy_sapbert.kb.words import list_real_words
 from spacy_sapbert.linking.candidates import Entry, RankedEntry
 from spacy_sapbert.linking.features import EXCLUDED, FoundName, Shared, pool_concepts
 from spacy_sapbert.linking.filters import Filter
@@ -232,35 +230,3 @@ def test_names_that_are_left_out_do_not_count(kb):
 )
 def test_real_words_of_tokenizers(tokens, expected):
     assert {*list_real_words(tokens)} == expected
-
-
-# Files
-
-
-def list_paths(folder: Path) -> dict[str, Path]:
-    return {name: folder / f"{name}.npy" for name in FILES}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_load_words_damaged_file_is_an_error(kb, name, tmp_path):
-    build_words(kb.store, kb.encoder.list_tokens(), tmp_path)
-    path = list_paths(tmp_path)[name]
-    content, array = path.read_bytes(), np.load(path)
-    last = 2 * len(np.load(tmp_path / "hashes.npy")) - 1  # that a place may be
-    others = {  # which contradict the other files
-        "places": lambda: [array - array.min() - 1, array - array.max() + last + 1],
-        "starts": lambda: [array[::-1], array + 5],
-        "hashes": list,
-        "real": list,
-    }.get(name, lambda: [array[1:]])
-    path.write_bytes(content[:-1])
-    with pytest.raises(SapbertError, match="E306"):
-        WordTable(list_paths(tmp_path), kb.store)
-    for damage in (array[None], array.astype("f8"), np.array([{}]), *others()):
-        np.save(path, np.ascontiguousarray(damage), allow_pickle=True)
-        with pytest.raises(SapbertError, match="E306"):
-            WordTable(list_paths(tmp_path), kb.store)
-    if name == "places":
-        for usable in (array - array.min(), array - array.max() + last):
-            np.save(path, usable)
-            WordTable(list_paths(tmp_path), kb.store)

@@ -1,7 +1,8 @@
 """Damaged and hostile knowledge bases: a named error, no effect, or another answer.
 
 Each copy is used in a forked process with limits. With checksums that were computed
-again, as by a hostile author, it may answer otherwise or exceed a limit.
+again, as by a hostile author, it may answer otherwise, raise any error or exceed a
+limit, but no signal ends the process.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ GARBLED = 512  # bytes
 VALUES: list[Any] = [0, -1, 1, 2, 7, 1 << 31, 1 << 62, 0.5, 1e308, -1e308, True]
 VALUES += [None, "", "x", "../x", "\x1b[31m", [], {}, [1], {"x": 1}]
 # what a process did; other exit codes and signals are failures
-NAMED_ERROR, NO_EFFECT, OTHER_ANSWER = 10, 11, 12
+NAMED_ERROR, NO_EFFECT, OTHER_ANSWER, OTHER_ERROR = 10, 11, 12, 13
 
 Damage = Callable[[Path, random.Random], None]
 
@@ -162,6 +163,8 @@ def use_kb(folder: Path, mentions: list[str], expected: str) -> int:
         return OTHER_ANSWER
     except SapbertError:
         return NAMED_ERROR
+    except Exception:
+        return OTHER_ERROR
     return NO_EFFECT if answers == expected else OTHER_ANSWER
 
 
@@ -217,7 +220,7 @@ def damage_and_use(
         chance = random.Random(f"{kind[0].__name__} {kind[1:]}")
         may_be = {NAMED_ERROR, NO_EFFECT}
         if signed:  # its author may write any content
-            may_be |= {OTHER_ANSWER, -signal.SIGALRM}
+            may_be |= {OTHER_ANSWER, OTHER_ERROR, -signal.SIGALRM}
         elif not kind[2]:
             may_be = {NAMED_ERROR}  # the checksum of every file is checked
         for number in range(TRIES):

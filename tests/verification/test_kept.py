@@ -1,10 +1,8 @@
 """What was verified for an output: its lock, its contents, and who may read it."""
 
 import os
-import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -84,47 +82,6 @@ def test_links_are_replaced_and_pipes_refused(tmp_path):
     os.mkfifo(path)
     with pytest.raises(SapbertError, match="E003"), open_kept(tmp_path / "out.csv", ""):
         pytest.fail("it was opened")
-
-
-LINE = '{"verdict": "right"}'
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "{",
-        "[]",
-        "{}",
-        LINE.replace("right", "x"),
-        LINE.replace("}", ', "probability": "x"}'),
-        LINE.replace("}", ', "other": 1}').replace("right", "r"),
-        b"\xff",
-        "[" * 100_000,
-    ],
-)
-def test_contents_that_are_no_verdicts_are_an_error(tmp_path, value: Any):
-    path = stop(tmp_path / "out.csv")
-    database = sqlite3.connect(path)
-    with database:
-        database.execute("UPDATE verified SET verdict = CAST(? AS TEXT)", (value,))
-    database.close()
-    check_unreadable(tmp_path / "out.csv")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DROP TABLE verified; CREATE TABLE verified (key, verdict)",
-        "DROP TABLE verified; CREATE VIEW verified AS SELECT 1 AS key, 2 AS verdict",
-        "CREATE TRIGGER t AFTER INSERT ON verified BEGIN DELETE FROM verified; END",
-    ],
-)
-def test_other_tables_are_an_error(tmp_path, sql):
-    path = stop(tmp_path / "out.csv")
-    database = sqlite3.connect(path)
-    database.executescript(sql)
-    database.close()
-    check_unreadable(tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize(
