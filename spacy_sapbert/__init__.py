@@ -26,7 +26,6 @@ PUBLIC = {
     "add_concepts": "kb.edits.change",
     "assemble_pipeline": "pipeline.assembly",
     "build_kb": "kb.building.build",
-    "discard_edits": "kb.edits.change",
     "link_files": "pipeline.link_files",
     "load_kb": "kb.knowledge_base",
     "package_kb": "kb.packages",
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from .formats.registry import write_linked as write_linked
     from .kb.building.build import build_kb as build_kb
     from .kb.edits.change import add_concepts as add_concepts
-    from .kb.edits.change import discard_edits as discard_edits
     from .kb.edits.change import remove_concepts as remove_concepts
     from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
     from .kb.knowledge_base import load_kb as load_kb

@@ -117,7 +117,7 @@ def teach(
 
     Files replace what was taught before; --add adds to it.
 
-    `spacy sapbert kb discard-teaching` takes it out again.
+    `spacy sapbert kb use` goes back to the version before.
     """
     from ..kb.knowledge_base import load_kb
     from ..kb.teaching.teach import teach_documents

@@ -66,16 +66,6 @@ def test_kb_search_prints_candidates_in_order(sample_kb):
     assert "no candidates" in result.output
 
 
-def test_kb_related_prints_neighbours_with_their_relations(cold_kb):
-    result = run_kb("related", cold_kb, "C4", "C9", "-k", 6, code=0)
-    first, second = result.output.split("\n\nC9 Lung disease\n")
-    assert first.startswith("C4 Asthma\n")
-    rows = [line.split() for line in first.splitlines()[4:]]
-    assert len(rows) == 6
-    assert {("C3", "sibling"), ("C9", "parent")} <= {(row[1], row[-1]) for row in rows}
-    assert second.count(" child") == 2
-
-
 @pytest.fixture
 def edited_kb(own_kb) -> Path:
     """With a name and a concept of a ward, without a name and a concept of ours."""

@@ -11,8 +11,8 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.database import Database
-from spacy_sapbert.kb.edits.change import add_concepts, discard_edits
-from spacy_sapbert.kb.folder.publication import describe_files
+from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.folder.publication import describe_files, go_back
 from spacy_sapbert.kb.folder.versions import (
     compute_digest,
     list_versions,
@@ -111,7 +111,7 @@ def test_a_damaged_index_of_words_is_an_error_or_finds_other_names(own_kb):
 
 
 @pytest.mark.parametrize("name", ["removed.json", "concepts.db"])
-def test_discard_edits_repairs_a_damaged_overlay(own_kb, name):
+def test_use_of_the_version_before_repairs_a_damaged_overlay(own_kb, name):
     before = load_kb(own_kb).link(["fever", "ward 1"])
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     path = kb.version.path(f"overlay/{name}")
@@ -125,7 +125,8 @@ def test_discard_edits_repairs_a_damaged_overlay(own_kb, name):
         sign(own_kb)
         with pytest.raises(SapbertError, match=r"E1|E3"):
             add_concepts(load_kb(own_kb), [Concept("L2", ["ward 2"])])
-    kb = discard_edits(own_kb)
+    go_back(own_kb, "v1")
+    kb = load_kb(own_kb)
     assert kb.link(["fever", "ward 1"]) == before
     assert kb.manifest.overlay is None
     assert "L2" in add_concepts(kb, [Concept("L2", ["ward 2"])])

@@ -17,7 +17,6 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
-from spacy_sapbert.kb.edits.change import discard_edits, discard_teaching
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
 from spacy_sapbert.kb.folder.versions import list_history, list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
@@ -97,11 +96,7 @@ def test_teach_keeps_edits_and_edits_keep_what_was_taught(own_kb):
     assert kb["L1"].sources == {"LOCAL": [0], "annotated": [0, 1, 2]}
     kb = remove_concepts(kb, ["C0000005"], alias="sugar illness")
     assert "sugar illness" not in kb["C0000005"].aliases
-    kb = discard_teaching(kb)
-    assert kb["L1"] == ward
     assert kb["L2"].aliases == ["Other"]
-    assert kb["C0000005"].aliases == ["Diabetes mellitus", "diabetes"]
-    assert kb.manifest.taught is None
 
 
 def read_counts(kb: KnowledgeBase, mentions: list[str]) -> list[dict[str, int]]:
@@ -147,7 +142,7 @@ def test_teach_command_reads_links_and_lists_contradictions(own_kb, tmp_path):
     assert read_counts(kb, ["=ward"]) == [{"": 1}]
     info = invoke("kb", "info", own_kb).output
     assert "reviewed.csv: 24 documents, 24 mentions" in info
-    invoke("kb", "discard-teaching", own_kb, code=0)
+    invoke("kb", "use", own_kb, list_versions(own_kb)[-2], code=0)
     assert load_kb(own_kb).manifest.taught is None
 
 
@@ -201,10 +196,8 @@ def test_teach_into_a_folder_links_files_that_no_change_of_either_writes(
     # Each command that changes a knowledge base publishes a version.
     kb = add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     kb, _ = teach_documents(kb, [make_document(("sugar", "C0000005"))], force=True)
-    kb = discard_teaching(kb)
     write_calibration(kb.version, make_calibration())
     change_kb(own_kb, index={"ef": 77}, threshold=0.5)
-    discard_edits(own_kb)
     go_back(own_kb, list_versions(own_kb)[-2])
     remove_versions(own_kb)
     shutil.rmtree(own_kb)

@@ -112,43 +112,6 @@ def add(
         msg.good(f"Added {added} of {concepts_given} to {opened.folder}{earlier}")
 
 
-@kb_app.command("discard-edits")
-def discard(
-    kb: KbFolder,
-    quiet: Quiet = False,
-) -> None:
-    """kb/ -> kb/ as it was built, without what `kb add` and `kb remove` changed
-
-    It also repairs a knowledge base whose edits are damaged.
-
-    Example: spacy sapbert kb discard-edits models/kb
-    """
-    from ...kb.edits.change import discard_edits
-
-    opened = discard_edits(check_folder(kb))
-    if not quiet:
-        msg.good(f"Removed all edits from {opened.folder}")
-
-
-@kb_app.command("discard-teaching")
-def discard_taught(
-    kb: KbFolder,
-    quiet: Quiet = False,
-) -> None:
-    """kb/ -> kb/ without what `spacy sapbert teach` has changed
-
-    What `kb add` and `kb remove` changed stays.
-
-    Example: spacy sapbert kb discard-teaching models/kb
-    """
-    from ...kb.edits.change import discard_teaching
-    from ...kb.knowledge_base import load_kb
-
-    opened = discard_teaching(load_kb(check_folder(kb)))
-    if not quiet:
-        msg.good(f"Removed all that was taught from {opened.folder}")
-
-
 @kb_app.command("remove")
 def remove(
     kb: KbFolder,

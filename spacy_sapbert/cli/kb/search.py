@@ -1,6 +1,5 @@
-"""`spacy sapbert kb search` and `kb related`: candidates and neighbours."""
+"""`spacy sapbert kb search`: candidates of mentions."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,15 +22,11 @@ from ..options import (
 from .app import kb_app
 
 if TYPE_CHECKING:
-    from ...kb.knowledge_base import RelatedConcept
     from ...linking.candidates import Candidate
     from ...linking.link import Linked
-    from ...vocabularies.concepts import Concept
 
 HEADER = ("rank", "score", "CUI", "name", "alias", "types")
 ALIGNS = ("r", "r", "l", "l", "l", "l")
-RELATED_HEADER = ("score", "CUI", "name", "relation")
-RELATED_ALIGNS = ("r", "l", "l", "l")
 NOTHING_FOUND = 3  # exit code
 
 
@@ -109,53 +104,4 @@ def search(
     else:
         typer.echo("".join(show_result(*pair) for pair in pairs).strip("\n"))
     if not all(found.candidates for found in results):
-        raise typer.Exit(NOTHING_FOUND)
-
-
-def show_related(concept: "Concept", related: Sequence["RelatedConcept"]) -> str:
-    """Format the concepts nearest to a concept as a table."""
-    from ...formats.table import draw_table, shorten
-
-    body = "\nno other concepts\n"
-    if related:
-        rows = [
-            (f"{score:.3f}", cui, name, relation or "")
-            for cui, name, score, relation in related
-        ]
-        body = draw_table(rows, RELATED_HEADER, RELATED_ALIGNS)
-    return f"\n{shorten(concept.cui)} {shorten(concept.name)}\n{body}"
-
-
-@kb_app.command("related")
-def related(
-    kb: KbName,
-    cuis: list[str] = typer.Argument(..., metavar="CUI", help="Ids of concepts."),
-    k: int = typer.Option(10, "-k", "--k", min=1, max=1000, help="Neighbours."),
-    as_json: AsJson = False,
-) -> None:
-    """kb/ + ids -> the nearest concepts, with their relations
-
-    Example: spacy sapbert kb related models/kb C0027051 -k 20
-
-    Exit code: 0 = every concept has neighbours; 3 = one has none; 1 = an error, printed
-    in one line; 2 = wrong options.
-    """
-    opened = load_kb(kb)
-    results = [
-        (concept, opened.related(concept.cui, k=k))
-        for concept in [opened[cui] for cui in cuis]
-    ]
-    if as_json:
-        listed = [
-            {
-                "cui": concept.cui,
-                "name": concept.name,
-                "related": [concept_found._asdict() for concept_found in found],
-            }
-            for concept, found in results
-        ]
-        typer.echo(format_json(listed))
-    else:
-        typer.echo("".join(show_related(*result) for result in results).strip("\n"))
-    if not all(found for _, found in results):
         raise typer.Exit(NOTHING_FOUND)

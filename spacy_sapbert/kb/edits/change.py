@@ -42,13 +42,11 @@ from ..folder.layout import (
 )
 from ..folder.publication import (
     Draft,
-    change_manifest,
     draft_version,
-    lock_kb,
     lock_version,
 )
 from ..folder.records import OverlayRecord, Teaching
-from ..folder.versions import Version, find_kb, read_version
+from ..folder.versions import Version
 from ..indexes.registry import build_index
 from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase, open_version
@@ -189,9 +187,6 @@ def remove_concepts(
         >>> kb = remove_concepts(kb, ["C0027051"], alias="Heart attack")
         >>> "C0027051" in remove_concepts(kb, ["C0027051"])
         False
-        >>> kb = discard_edits("models/sample/kb")
-        >>> kb["C0027051"].name
-        'Myocardial infarction'
     """
     edits, base = read_edits(kb), kb.base_store()
     for cui in cuis:
@@ -213,29 +208,6 @@ def remove_concepts(
         if added and (left := remove_aliases(added, {alias})):
             edits.added[concept.cui] = left
     return publish_edits(kb, edits)
-
-
-def discard_teaching(kb: KnowledgeBase) -> KnowledgeBase:
-    """Remove what was learned from annotated mentions; other edits stay."""
-    edits = read_edits(kb)
-    return publish_edits(kb, Edits(edits.added, edits.removed))
-
-
-def discard_edits(name: str | Path) -> KnowledgeBase:
-    """Remove all edits of a knowledge base, even if they are damaged.
-
-    Args:
-        name: Folder or name; see `find_kb`.
-
-    Returns:
-        The knowledge base as it was built.
-    """
-    folder = find_kb(name)
-    with lock_kb(folder):
-        version = read_version(folder)
-        if version.manifest.overlay is not None:
-            version = change_manifest(version, overlay=None)
-    return open_version(version)
 
 
 def check_readable(kb: KnowledgeBase, concepts: list[Concept]) -> None:
@@ -339,8 +311,9 @@ def read_taught(path: Path) -> Iterator[TaughtDocument]:
 def damaged_edits(path: Path, expected: str) -> SapbertError:
     return SapbertError(
         "E306",
-        f"{path}: Expected {expected}, but got something else. Remove all edits with "
-        "`spacy sapbert kb discard-edits`.",
+        f"{path}: Expected {expected}, but got something else. Find a version "
+        "from before the edits with `spacy sapbert kb versions`, and use it with "
+        "`spacy sapbert kb use`.",
     )
 
 

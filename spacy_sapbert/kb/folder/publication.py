@@ -220,7 +220,7 @@ def change_manifest(version: Version, **changes: Any) -> Version:
     """Publish a version, of a locked folder, with other values in meta.json."""
     with draft_version(version.folder) as draft:
         manifest = version.manifest.model_copy(update=changes)
-        draft.describe(manifest, version.keep(overlay=manifest.overlay is not None))
+        draft.describe(manifest, version.keep(overlay=True))
         return draft.publish()
 
 
