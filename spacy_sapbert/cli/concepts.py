@@ -9,18 +9,11 @@ from typing import Any, get_args
 
 import typer
 
-from ..errors import SapbertError
 from ..io.progress import show_progress
 from ..io.temporary_db import open_temporary_db
 from ..io.terminal import msg, printable
 from ..io.writing import write_atomically, write_json
-from ..vocabularies.concepts import Concept, write_concepts
-from ..vocabularies.describe import (
-    Counts,
-    describe_concepts,
-    describe_rows,
-    example_row,
-)
+from ..vocabularies.concepts import write_concepts
 from ..vocabularies.hierarchy import describe_problems, watch_parents
 from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.registry import (
@@ -129,16 +122,6 @@ def count_rows(enabled: bool) -> Iterator[Progress | None]:
         yield progress
 
 
-def print_description(counts: Counts, shown: list[Concept]) -> None:
-    """Print what is in a vocabulary."""
-    # the names may have control characters
-    rows = [tuple(map(printable, row)) for row in describe_rows(counts)]
-    msg.table(rows)
-    header = ("Id", "Name", "Other names", "Types", "Codes")
-    examples = [tuple(map(printable, example_row(example))) for example in shown]
-    msg.table(examples, header=header, divider=True, max_col=50)
-
-
 @contextmanager
 def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
     """Write conflicts to a table, when they are complete; see `Report.conflict`."""
@@ -161,17 +144,11 @@ def main(
     inputs: list[Path] = typer.Argument(
         ..., help="Files or release folders; concepts with the same id are merged."
     ),
-    output: Path | None = typer.Option(
-        None,
+    output: Path = typer.Option(
+        ...,
         "--output",
         "-o",
         help="concepts.jsonl to write; .gz compresses it.",
-        **OUTPUT,
-    ),
-    describe: bool = typer.Option(
-        False,
-        "--describe",
-        help="Print what the inputs have, with ten concepts; write nothing.",
         **OUTPUT,
     ),
     format: str | None = typer.Option(
@@ -225,20 +202,14 @@ def main(
 
     Example: spacy sapbert concepts mondo.json.gz hp.obo --ids xref -o concepts.jsonl
 
-    Example: spacy sapbert concepts diagnoses.xlsx --columns id=Code,name=Text
-    --describe
+    Example: spacy sapbert concepts diagnoses.xlsx -o concepts.jsonl --columns
+    id=Code,name=Text
 
     Example: spacy sapbert concepts desc2024.gz --xrefs mondo.json --xrefs hp.obo
     --retired replaced.tsv -o concepts.jsonl
 
     See also: spacy sapbert concepts diff --help
     """
-    if (output is None) != describe or (describe and (report or conflicts)):
-        raise SapbertError(
-            "E423",
-            "Expected either `--output` with the file to write or `--describe`, "
-            "which writes nothing, no report and no conflicts. Pass one of them.",
-        )
     check_outputs(output, report, conflicts, force=force)
 
     def leave_out(option: str, formats: str) -> None:
@@ -260,16 +231,10 @@ def main(
             leave_out=leave_out if where_known else None,
             **choose_options(options),
         )
-        if output is None:
-            counts, shown = describe_concepts(concepts)
-        else:
-            with open_temporary_db() as database:
-                count = write_concepts(output, watch_parents(database, concepts))
-                problems = describe_problems(database)
-    if output is None:
-        print_description(counts, shown)
-    else:
-        write_releases(output, reports)
+        with open_temporary_db() as database:
+            count = write_concepts(output, watch_parents(database, concepts))
+            problems = describe_problems(database)
+    write_releases(output, reports)
     if report is not None:
         inputs_read = [single_report.to_json() for single_report in reports]
         about = {"concepts": count, "hierarchy": problems, "inputs": inputs_read}
@@ -277,7 +242,6 @@ def main(
     if not quiet:
         for single_report in reports:
             print_report(single_report)
-        if output is not None:
-            for problem in problems:
-                msg.warn(problem)
-            msg.good(f"Wrote {count:,} concepts to {output}")
+        for problem in problems:
+            msg.warn(problem)
+        msg.good(f"Wrote {count:,} concepts to {output}")

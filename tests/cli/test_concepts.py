@@ -98,16 +98,6 @@ def test_concepts_adds_names_and_retired_ids(tmp_path, obo):
     assert "names added" in result.output
 
 
-def test_concepts_describes_a_file_without_writing(obo, tmp_path):
-    before = sorted(tmp_path.iterdir())
-    result = run_concepts(obo, "--describe", code=0)
-    for text in ("(obo)", "UMLS 1", "fever", "pyrexia", "UMLS:C0015967", "X-ray burn"):
-        assert text in result.output
-    assert sorted(tmp_path.iterdir()) == before
-    result = run_concepts(SAMPLE, "--describe", "--languages", "all")
-    assert {"ENG", "SPA"} <= {*result.output.split()}
-
-
 def test_concepts_names_unknown_parents_and_circles(tmp_path):
     path, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     report = tmp_path / "report.json"

@@ -18,11 +18,6 @@ from spacy_sapbert.vocabularies.concepts import (
     read_concepts,
     write_concepts,
 )
-from spacy_sapbert.vocabularies.describe import (
-    describe_concepts,
-    describe_rows,
-    example_row,
-)
 from spacy_sapbert.vocabularies.registry import read_vocabulary
 from tests.vocabularies.whole import read
 
@@ -119,28 +114,6 @@ def test_clean_name_is_as_if_words_were_split(text):
 def test_concept_shows_ten_names_in_a_notebook():
     shown = Concept("C1", [*"abcdefghijk"])._repr_html_()
     assert shown == "<b>C1 a</b><br>b; c; d; e; f; g; h; i; j and 1 more"
-
-
-def test_describe_concepts_shows_ten_of_each():
-    concepts = [
-        Concept(f"C{n}", ["a", "b"], types=["T1"], codes={f"S{n}": ["x"] * (12 - n)})
-        for n in range(11)
-    ]
-    concepts[0].languages = {"ENG": [0, 1], "SPA": [1]}
-    counts, examples = describe_concepts(concepts)
-    assert examples == concepts[:10]
-    codes = ", ".join(f"S{n} {12 - n}" for n in range(10))
-    assert describe_rows(counts) == [
-        ("languages", "ENG 2, SPA 1"),
-        ("sources", "none"),
-        ("types", "T1 11"),
-        ("codes", f"{codes} and 1 others"),
-    ]
-    types, values = [f"T{n}" for n in range(4)], ["x" * 21, "y", "z", "w"]
-    for names, shown in (("abcd", "b; c; d"), ("abcde", "b; c; d; … 5")):
-        concept = Concept("C" * 41, [*names], types, {"S": values})
-        row = "C" * 40, "a", shown, "T0, T1, T2", f"S:{'x' * 20}, S:y, S:z"
-        assert example_row(concept) == row
 
 
 def test_change_names_keeps_languages_and_sources():
