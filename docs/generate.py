@@ -60,8 +60,8 @@ def list_inputs() -> str:
 
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
-    rows = [(f"`{name}`", cause.meaning) for name, cause in CAUSES.items()]
-    return make_table(("cause", "means"), *rows)
+    rows = [(f"`{name}`", cause.text) for name, cause in CAUSES.items()]
+    return make_table(("cause", "means, and what to do"), *rows)
 
 
 def list_vocabularies() -> str:

@@ -26,7 +26,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert evaluate": [
         [NONE, NONE, "--output", "OUT.html"],
         [NONE, NONE, "--predictions", "OUT.html"],
-        [NONE, NONE, "--errors", "new.html", "--errors", "OUT.html"],
+        [NONE, NONE, "--errors", "OUT.html"],
     ],
     "sapbert link": [[NONE, NONE, "--output", "OUT.jsonl"]],
     "sapbert map": [[NONE, NONE, "--column", "a", "--output", "OUT.csv"]],
@@ -192,7 +192,7 @@ def test_place_of_an_output_is_checked_before_anything_is_read(
     [
         "sapbert concepts none -o x.jsonl --report ./same --conflicts x/../same",
         "sapbert evaluate none none --output same --predictions link/same",
-        "sapbert evaluate none none --errors same.html --errors same.html",
+        "sapbert evaluate none none --errors same --predictions same",
         "sapbert teach none none --output same --report same/report.json",
         "training hold-out none same same",
     ],
@@ -241,7 +241,7 @@ def test_output_that_is_an_input_is_an_error_before_anything_is_read(
     "command",
     [
         "concepts CONCEPTS -o OUT.jsonl --report OUT.json",
-        "evaluate KB GOLD --output OUT.json --predictions OUT.jsonl --errors OUT.html",
+        "evaluate KB GOLD --output OUT.json --predictions OUT.jsonl --errors OUT.txt",
         "link KB NOTES --output OUT.parquet",
     ],
 )

@@ -106,8 +106,10 @@ def evaluate(
         help="JSON to write: groups, levels, ties, thresholds, recall of the index.",
         **OUTPUT,
     ),
-    errors: list[Path] = typer.Option(
-        [], help="Wrong answers to write, .jsonl or .html; may be repeated.", **OUTPUT
+    errors: Path | None = typer.Option(
+        None,
+        help="JSON lines to write: wrong answers with their causes and texts.",
+        **OUTPUT,
     ),
     predictions: Path | None = typer.Option(
         None,
@@ -128,24 +130,17 @@ def evaluate(
     Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --aliases aliases.tsv
     --seen corpus/train.tsv.gz --predictions trained.jsonl --compare base.jsonl
 
-    Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --errors errors.html
+    Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --errors errors.jsonl
     """
     from ..evaluation.compare import compare_with_file
-    from ..evaluation.error_report import (
-        check_errors_path,
-        count_causes,
-        find_errors,
-        write_errors,
-    )
+    from ..evaluation.error_report import count_causes, find_errors, write_errors
     from ..evaluation.evaluate import evaluate_kb
     from ..evaluation.gold_mentions import read_aliases, read_pairs
     from ..evaluation.rankers import kb_lookup
     from ..evaluation.score_mentions import EvaluationSettings
     from ..kb.knowledge_base import load_kb
 
-    for path in errors:
-        check_errors_path(path)
-    check_outputs(output, predictions, *errors, force=force)
+    check_outputs(output, predictions, errors, force=force)
     skipped = Skipped(on_error)
     settings = EvaluationSettings(
         ks=(1, k) if k > 1 else (1,),
@@ -182,8 +177,7 @@ def evaluate(
             opened, evaluation.golds, evaluation.answers, known, settings
         )
         results["causes"] = count_causes(wrong)
-        for path in errors:
-            write_errors(path, wrong)
+        write_errors(errors, wrong)
     if predictions:
         with write_atomically(predictions) as file:
             for row in evaluation.predictions:
@@ -201,5 +195,5 @@ def evaluate(
         print_causes(results["causes"])
     if not output:
         msg.text("All figures: `-o metrics.json`")
-    for written in filter(None, (output, predictions, *errors)):
+    for written in filter(None, (output, predictions, errors)):
         msg.good(f"Wrote {written}")

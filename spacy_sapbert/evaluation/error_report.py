@@ -1,8 +1,8 @@
-"""Wrong answers with their causes → errors.jsonl or errors.html."""
+"""Wrong answers with their causes → errors.jsonl."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SapbertError
 from ..formats.gold import GoldMention
-from ..io.html import load_templates
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from .accuracy import Answer, combine_parts, list_concepts
@@ -21,9 +19,7 @@ from .gold_mentions import make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
-ENDINGS = (".jsonl", ".html")
 TOLERANCE = 2e-6  # by which cosines of one row may differ
-PLACES = 5  # of a mention that are listed
 
 
 @dataclass(frozen=True)
@@ -160,57 +156,9 @@ def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
     return {name: counts[name] for name in CAUSES if not CAUSES[name].of_linker}
 
 
-def check_errors_path(path: Path) -> None:
-    if path.suffix not in ENDINGS:
-        known = " or ".join(ENDINGS)
-        option = "--errors"
-        raise SapbertError(
-            "E110",
-            f"Expected `{option}` to end with {known}, but got {path}. Correct it.",
-        )
-
-
-def write_errors(path: Path, errors: Sequence[LinkingError]) -> None:
-    """Write errors as JSON lines or as a page, by the ending of the file."""
-    if path.suffix == ".html":
-        lines = format_page(errors)
-    else:
-        rows = (json.dumps(asdict(error), ensure_ascii=False) for error in errors)
-        lines = (f"{row}\n" for row in rows)
+def write_errors(path: Path, errors: Iterable[LinkingError]) -> None:
+    """Write errors as JSON lines."""
     with write_atomically(path) as file:
-        for line in lines:
-            file.write(line.encode("utf8", "replace"))
-
-
-def format_page(errors: Sequence[LinkingError]) -> Iterator[str]:
-    """Yield a page: the causes, then the mentions of each cause by frequency."""
-    counts = count_causes(errors)
-    causes = [
-        (
-            cause,
-            f"{count:,}",
-            f"{count / max(1, len(errors)):.1%}",
-            CAUSES[cause].text,
-        )
-        for cause, count in counts.items()
-    ]
-    groups: dict[tuple[str, str, str], list[LinkingError]] = {}
-    for error in errors:
-        gold = " + ".join("|".join(part) for part in error.gold)
-        groups.setdefault((error.cause, error.mention, gold), []).append(error)
-    order = list(CAUSES)
-    rows: list[Sequence[Any]] = []
-    for (cause, mention, gold), group in sorted(
-        groups.items(),
-        key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0]),
-    ):
-        first = group[0].answers[0] if group[0].answers else None
-        answer = f"{first.cui} {first.name}" if first else "–"
-        by, score = (first.alias, f"{first.score:.4f}") if first else ("–", "–")
-        names = ", ".join(filter(None, group[0].gold_names)) or "(not in the kb)"
-        places = ", ".join(f"{error.file}:{error.line}" for error in group[:PLACES])
-        more = " …" if len(group) > PLACES else ""
-        cells = (cause, len(group), mention, f"{gold} {names}", answer, by, score)
-        rows.append((*cells, group[0].rank or "–", places + more))
-    template = load_templates(__package__).get_template("errors.html")
-    return template.generate(causes=causes, rows=rows, total=len(errors))
+        for error in errors:
+            line = json.dumps(asdict(error), ensure_ascii=False)
+            file.write(line.encode("utf8", "replace") + b"\n")

@@ -40,7 +40,6 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         ("concepts small.obo", "--output"),
         ("evaluate KB bad.tsv --output out.json", "bad.tsv:3:"),
         ("evaluate KB gold.tsv more/gold.tsv", "E423"),
-        ("evaluate KB gold.tsv --errors errors.pdf", "E110.*--errors"),
         ("explain KB", "E331"),
         ("explain KB --context a[[SENTINELTEXT", "E331"),
         (f"{EXPLAIN} --setting secret=1", "E333"),
