@@ -4,16 +4,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..formats.gold import NIL
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
-from ..linking.candidates import SCORE_DIGITS, Entry, round_score
+from ..linking.candidates import SCORE_DIGITS, Candidate, Entry
 from ..linking.filters import Filter
 from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
-from ..linking.text import read_mention
 from .diagnose import CAUSES, find_cause, info_finder, is_short_form, score_candidates
 from .regression import MentionContext
 
@@ -92,31 +89,37 @@ def locate_expected(
         return Expected(given, "removed", old.cui, old.name, old.types)
     expected = Expected(given, None, concept.cui, concept.name, concept.types)
     entries = kb.store.entries_of(concept.cui)
-    candidates = linked.candidates
+    filter = label_filter(context.label, options)
     if linked.note in ("empty", "no_vector"):
         expected.cause = "no answer"
     elif not entries:
         expected.cause = "unreadable"
+    elif filter and not any(map(kb.resolve_filter(filter).matches, entries)):
+        expected.cause = "filtered"
+        expected.filtered_by = rejecting_fields(kb, filter, entries)
+        found = find_alone(kb, context, options, concept.cui, Filter())
+        expected.alias, expected.score = found["alias"], found["score"]
     else:
-        if filter := label_filter(context.label, options):
-            kept = [e for e in entries if kb.resolve_filter(filter).matches(e)]
-            if not kept:
-                expected.filtered_by = rejecting_fields(kb, filter, entries)
-                filter = Filter()
-            entries = kept or entries
-        text = read_mention(context.text)
-        embedded = kb.embed([text])
-        (vector,) = kb.searcher.nearest.name([text], embedded.vectors, filter).vectors
-        scores = kb.vectors(np.array([entry.row for entry in entries])) @ vector
-        expected.alias = entries[int(np.argmax(scores))].alias
-        expected.score = round_score(scores.max())
         expected.cause = rank_expected(kb, context, options, linked, expected)
-    if candidates and candidates[0]["cui"] != concept.cui:
-        first = candidates[0]["cui"]
+    if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
+        first = linked.candidates[0]["cui"]
         (expected.relation,) = kb.store.relate(concept.cui, [first])
     if linked.cui == concept.cui:
         expected.cause = None
     return expected
+
+
+def find_alone(
+    kb: KnowledgeBase,
+    context: MentionContext,
+    options: LinkOptions,
+    cui: str,
+    filter: Filter,
+) -> Candidate:
+    """Return the candidate that a concept is if no other one may be found."""
+    alone = options.replace(filter=filter.replace(allow=[cui]), label_types={})
+    (linked,) = kb.link([context.text], options=alone)
+    return linked.candidates[0]
 
 
 def rank_expected(
@@ -127,22 +130,23 @@ def rank_expected(
     expected: Expected,
 ) -> str | None:
     """Find the rank of a concept that can be searched, and return the cause."""
-    if expected.filtered_by:
-        return "filtered"
     candidates, cui = linked.candidates, expected.cui or ""
     if not any(candidate["cui"] == cui for candidate in candidates):
         deep = options.replace(k=MAX_K)
         candidates = link_in_context(kb, context, deep)[0].candidates
     found = next((c for c in candidates if c["cui"] == cui), None)
     nearest: frozenset[str] = frozenset()
-    if found is None:
-        last = candidates[-1]["score"] if len(candidates) >= MAX_K else -1.0
-        if (expected.score or 0.0) > last + SLACK:
-            nearest = frozenset([cui])
+    if found is not None:
+        expected.rank = found["rank"]
     else:
-        expected.rank, expected.alias = found["rank"], found["alias"]
-        if found["rank"] == 1:
-            return "excluded" if linked.note == EXCLUDED else "not accepted"
+        filter = label_filter(context.label, options)
+        found = find_alone(kb, context, options, cui, filter)
+        last = candidates[-1]["score"] if len(candidates) >= MAX_K else -1.0
+        if found["score"] > last + SLACK:
+            nearest = frozenset([cui])
+    expected.alias, expected.score = found["alias"], found["score"]
+    if expected.rank == 1:
+        return "excluded" if linked.note == EXCLUDED else "not accepted"
     ranking, info = score_candidates(candidates), info_finder(kb, {})
     parts = [frozenset([cui])]
     return find_cause(context.text, parts, ranking, info, k=options.k, nearest=nearest)
