@@ -36,6 +36,7 @@ from training.corpora.biosyn import (
     KnownConcepts,
     preprocess_concepts,
     preprocess_documents,
+    read_dictionary_file,
 )
 
 GOLD = "gold"  # the span group of annotated mentions
@@ -56,7 +57,8 @@ class GoldSet(NamedTuple):
     ids: str = ""  # the pattern of the ids, if they are not those of UMLS
 
 
-MEDIC = ("medic/medic_06Jul2012.txt.gz", "biosyn")
+BIOSYN = "biosyn"  # lines `id||name`
+MEDIC = ("medic/medic_06Jul2012.txt.gz", BIOSYN)
 NCBI = (
     "eval-text/NCBItrainset_corpus.txt.gz",
     "eval-text/NCBIdevelopset_corpus.txt.gz",
@@ -83,6 +85,8 @@ class Answered(NamedTuple):
 
 def read_names(data: Path, gold: GoldSet) -> Iterator[Concept]:
     """Yield the concepts of a vocabulary."""
+    if gold.format == BIOSYN:
+        return read_dictionary_file(data / gold.vocabulary)
     options: dict[str, Any] = {"cui_pattern": gold.ids} if gold.ids else {}
     return read_vocabulary(data / gold.vocabulary, gold.format, **options)
 

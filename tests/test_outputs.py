@@ -42,6 +42,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert kb diff": [[NONE, NONE, "--output", OUT]],
     "sapbert kb dump": [[NONE, "--output", OUT]],
     "sapbert fetch-encoder": [[OUT]],
+    "training convert-dictionary": [[NONE, OUT]],
     "training pairs": [[NONE, OUT]],
     "training finetune-pairs": [[NONE, "--concepts", NONE, "--output", OUT]],
     "training translation-pairs": [[NONE, "--output", OUT]],

@@ -47,7 +47,11 @@ COMMANDS = {
     ),
     "convert-corpus": CommandInfo(
         "corpora.convert:convert_research",
-        "COMETA, XL-BEL -> mentions.tsv or docs.spacy",
+        "COMETA, XL-BEL, BioSyn -> mentions.tsv or docs.spacy",
+    ),
+    "convert-dictionary": CommandInfo(
+        "corpora.convert:convert_dictionary",
+        "lines id||name -> concepts.jsonl",
     ),
     "check": CommandInfo(
         "check:check_command",

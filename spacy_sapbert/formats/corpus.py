@@ -25,7 +25,7 @@ LINKED = ("text", "cui")  # columns of a table of `link`
 def detect_corpus(path: Path) -> str:
     """Return the format of annotated documents, by the ending or the content."""
     if path.is_dir():
-        return "biosyn" if any(path.glob("*.concept")) else BRAT
+        return BRAT
     check_file(path)
     if SSSOM.search(path.name):
         return "sssom"

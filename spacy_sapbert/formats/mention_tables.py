@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from urllib.parse import unquote
 
-from ..errors import SapbertError, blank_mention, missing_in_folder
+from ..errors import SapbertError, blank_mention
 from ..io.reading import read_lines
 from ..io.tables.formulas import undefuse
 from ..vocabularies.report import Report
@@ -22,7 +22,6 @@ from .gold import (
     SEPARATORS,
     GoldDocument,
     GoldMention,
-    check_count,
     is_no_id,
     parse_offsets,
     split_ids,
@@ -35,7 +34,6 @@ COLUMNS = ("mention", "ids")
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 LANGUAGE_LETTERS = 8  # "zh-Hant"
-BIOSYN_FIELDS = 5
 TERM, CHOSEN = "match_term", "match_chosen"  # columns of `map`
 
 Found = tuple[str, GoldMention]  # the id of a document, and a mention
@@ -163,80 +161,6 @@ def read_tsv(
             f"{path}: Expected mentions with {language!r} in the column `lang`, but "
             f"got none: the languages there are {known}. Correct `--language`.",
         )
-
-
-def read_biosyn(
-    path: Path,
-    *,
-    bars_join_parts: bool = False,
-    split_composites: bool = True,
-    on_error: OnError = raise_error,
-) -> Iterator[GoldDocument]:
-    """Read lines `pmid||start|end||type||mention||ids`, of the sets of BioSyn.
-
-    BioSyn has preprocessed the mentions: lower case, without punctuation, abbreviations
-    expanded. The offsets are those in the original text.
-
-    Args:
-        path: A folder of `.concept` files, or one file.
-        bars_join_parts: `A|B` means A and B. BioSyn takes either.
-        split_composites: Yield each part of `breast cancer|ovarian cancer` without
-            offsets, if there are as many ids. Otherwise it is one mention with bars.
-        on_error: Called with the error of an invalid line.
-
-    Yields:
-        Each file, even without a mention, with its name as id.
-
-    Source: Sung et al. (2020), `preprocess.py` and the data released with it.
-    """
-    files = sorted(path.glob("*.concept")) if path.is_dir() else [path]
-    if not files:
-        raise missing_in_folder(file="`.concept` files", folder=path)
-    for file in files:
-        mentions: list[GoldMention] = []
-        for number, line in read_lines(file):
-            if not line.strip():
-                continue
-            try:
-                check_count(file, number, mentions)
-                mentions += split_concepts(
-                    file,
-                    number,
-                    line,
-                    bars_join_parts=bars_join_parts,
-                    split_composites=split_composites,
-                )
-            except SapbertError as error:
-                on_error(error)
-        name = file.name.removesuffix(".gz").removesuffix(".concept")
-        yield GoldDocument(name, "", mentions)
-
-
-def split_concepts(
-    path: Path,
-    number: int,
-    line: str,
-    *,
-    bars_join_parts: bool,
-    split_composites: bool,
-) -> list[GoldMention]:
-    """Return the mention of a line of `read_biosyn`, or those of its parts."""
-    fields = [field.strip() for field in line.split(BARS)]
-    check_fields(path, number, fields, BIOSYN_FIELDS, f"`{BARS}`")
-    _, place, type, mention, ids = fields
-    start, _, end = place.partition("|")
-    offsets = parse_offsets(path, number, start, end)
-    names = [name.strip() for name in mention.split("|")]
-    if not all(names):
-        raise blank_mention(path=path, line=number)
-    parts = split_ids(ids, bars_join_parts=True)
-    if split_composites and 1 < len(names) == len(parts):
-        return [
-            GoldMention(*NOWHERE, type, name, [part], number)
-            for name, part in zip(names, parts, strict=True)
-        ]
-    parts = split_ids(ids, bars_join_parts=bars_join_parts)
-    return [GoldMention(*offsets, type, mention, parts, number)]
 
 
 def read_linked(

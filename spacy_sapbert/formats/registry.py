@@ -203,7 +203,6 @@ FORMATS: dict[str, Format] = {
     "tsv": Format(read="mention_tables:read_tsv"),
     "mapped": Format(read="mention_tables:read_mapped"),
     "sssom": Format(read="mention_tables:read_sssom"),
-    "biosyn": Format(read="mention_tables:read_biosyn"),
     "html": Format(
         "people: one [page](#html) that loads nothing from outside",
         write="page.write:write_docs",

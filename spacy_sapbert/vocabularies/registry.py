@@ -170,13 +170,6 @@ READERS: dict[str, Reader] = {
         ("icd10cm_order*.txt", "icd10cm_codes*.txt", "icd10pcs_order*.txt"),
         ("type",),
     ),
-    "biosyn": Reader(
-        r"lines `id\|\|name`, or `id\|\|name\|name`; of ids `A\|B`, B is a retired id "
-        "of A, but in BioSyn's preprocessed dictionaries both have the name",
-        "readers.biosyn:read_biosyn",
-        ("*.txt",),
-        ("type",),
-    ),
     "jsonl": Reader(
         "[your own vocabulary](#your-own-vocabulary): "
         '`{"cui": "X:1", "name": "Fever", "aliases": ["pyrexia"]}`',

@@ -34,8 +34,7 @@ def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
         read_corpus(Path("nowhere"), "bioc")
     with pytest.raises(SapbertError, match="brat .none.*--split-composites"):
         read_corpus(tmp_path, "brat", split_composites=True)
-    for format in ("brat", "biosyn"):
-        assert fail(tmp_path, format).startswith("[E108]")
+    assert fail(tmp_path, "brat").startswith("[E108]")
     path = tmp_path / "corpus.txt"
     path.write_text("1|t|A title.\n1|a|\n")
     with pytest.raises(SapbertError, match="E106"):  # without a mention

@@ -140,7 +140,6 @@ def test_any_docs_are_written_and_read_again(name, docs, packed):
 
 
 BY_HAND = {  # files that no writer writes
-    "biosyn": "7||1|2||Disease||fever||D1\n" * 3,
     "ids.ann": "T1\tX 0 5\tfever\n"
     "N1\tReference T1 A\nN2\tReference T1 B\nN3\tReference T1 C\n",
     "mentions.ann": "".join(f"T{n}\tX 0 5\tfever\n" for n in range(3)),

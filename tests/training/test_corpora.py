@@ -1,19 +1,23 @@
 """Corpora of research: read, their mentions expanded and split as BioSyn does."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.formats import gold
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
-from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from tests.commands import invoke
+from training.__main__ import app
 from training.corpora.biosyn import (
     KnownConcepts,
     order_parts,
     preprocess_concepts,
     preprocess_documents,
+    read_dictionary_file,
 )
 from training.corpora.mention_text import (
     SEPARATOR,
@@ -23,6 +27,7 @@ from training.corpora.mention_text import (
 from training.corpora.research import READERS, read_xlbel
 
 XLBEL = "C0000001||calor\n"
+BIOSYN = "7||154|171||DiseaseClass||enzyme deficiency||D008661\n"
 COMETA = (
     "\tID\tTerm\tGeneral SNOMED ID\tGeneral SNOMED Label\tSpecific SNOMED ID\t"
     "Specific SNOMED Label\tExample\n"
@@ -51,6 +56,10 @@ def test_read_xlbel_of_a_real_file_equals_its_table(data_folder):
         ("cometa", "Term\tID\nsick\t1\n", 1, "E117"),
         ("cometa", f"{COMETA}{ROW}1\t18\tsick\t1\n", 3, "E117"),
         ("cometa", COMETA + ROW + QUOTED.replace('left."', "left."), 3, "E117"),
+        ("biosyn", f"{BIOSYN}7||1|2||Disease||fiebre", 2, "E117"),
+        ("biosyn", f"{BIOSYN}7||1|2||Disease||fiebre||D1||D2", 2, "E117"),
+        ("biosyn", f"{BIOSYN}7||2|1||Disease||fiebre||D1", 2, "E117"),
+        ("biosyn", f"{BIOSYN}7||1|2||Disease||fiebre| ||D1|D2", 2, "E1"),
     ],
 )
 def test_research_corpus_with_a_bad_line_names_it_without_its_text(
@@ -70,6 +79,97 @@ def test_cometa_may_have_no_other_columns(tmp_path):
     (document,) = READERS["cometa"](path)
     (span,) = document.mentions
     assert (span.mention, span.parts) == ("sick", [["2"]])
+
+
+@pytest.fixture
+def concept_files(tmp_path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    lines = ("fever||D1|OMIM:2", "fever||D1+D2", "fever||-1", "cough|fever||D1|D2")
+    text = "".join(f"8||-1|-1||Disease||{line}\n" for line in lines)
+    for name, content in {"12": "", "7": BIOSYN, "8": text}.items():
+        (folder / f"{name}.concept").write_text(content, "utf8")
+    (folder / "7.txt").write_text("no concept file", "utf8")
+    return folder
+
+
+def test_read_concept_files_by_hand(concept_files):
+    deficiency = GoldMention(
+        *(154, 171, "DiseaseClass", "enzyme deficiency", [["D008661"]], 1)
+    )
+    found = [
+        ("fever", [["D1", "OMIM:2"]], 1),
+        ("fever", [["D1"], ["D2"]], 2),
+        ("fever", [], 3),
+        ("cough", [["D1"]], 4),
+        ("fever", [["D2"]], 4),
+    ]
+    assert list(READERS["biosyn"](concept_files)) == [
+        GoldDocument("12", "", []),
+        GoldDocument("7", "", [deficiency]),
+        GoldDocument("8", "", [GoldMention(-1, -1, "Disease", *one) for one in found]),
+    ]
+    (document,) = READERS["biosyn"](concept_files / "7.concept")
+    assert document.mentions == [deficiency]
+    with pytest.raises(SapbertError, match="E108.*concept"):
+        list(READERS["biosyn"](concept_files.parent))
+
+
+def test_read_concept_files_has_mentions_up_to_a_limit(concept_files, monkeypatch):
+    monkeypatch.setattr(gold, "MENTIONS", 3)
+    with pytest.raises(SapbertError, match="E007.*at most"):
+        list(READERS["biosyn"](concept_files))
+
+
+DICTIONARY = (
+    "D2||fever|pyrexia\nD1|OMIM:1|OMIM:2||headache|headache|--\n\nD4|| \nD3||a b\n"
+)
+PREPROCESSED = "D1||fever\nD2|D1||pyrexia\nD2||pain\nD1||febrile\n"
+BY_LINE = "ids of one line"
+
+
+@pytest.mark.parametrize(
+    ("text", "concepts"),
+    [
+        (
+            DICTIONARY,
+            [
+                Concept(
+                    "D1",
+                    ["headache"],
+                    retired=["OMIM:1", "OMIM:2"],
+                    retired_by={"OMIM:1": BY_LINE, "OMIM:2": BY_LINE},
+                ),
+                Concept("D2", ["fever", "pyrexia"]),
+                Concept("D3", ["a b"]),
+            ],
+        ),
+        (
+            PREPROCESSED,
+            [
+                Concept("D1", ["fever", "pyrexia", "febrile"]),
+                Concept("D2", ["pyrexia", "pain"]),
+            ],
+        ),
+    ],
+)
+def test_convert_dictionary_by_hand(text, concepts, tmp_path):
+    path, output = tmp_path / "dictionary.txt.gz", tmp_path / "concepts.jsonl"
+    path.write_bytes(gzip.compress(text.encode("utf8")))
+    invoke("convert-dictionary", path, output, app=app, code=0)
+    assert list(read_concepts(output)) == concepts
+    assert "E003" in invoke("convert-dictionary", path, output, app=app, code=1).output
+
+
+@pytest.mark.parametrize(
+    "line", ["fever", "D1|fever", "||fever", "D1|||fever||x", " ||fever", "D1| ||x"]
+)
+def test_dictionary_with_a_bad_line_names_it_without_its_text(line, tmp_path):
+    path = tmp_path / "dictionary.txt"
+    path.write_text(f"X:1||pain\n{line}\n", "utf8")
+    with pytest.raises(SapbertError, match=f"E117.*{path}:2:") as error:
+        list(read_dictionary_file(path))
+    assert "fever" not in str(error.value)
 
 
 COMPOSITES = """\
@@ -191,7 +291,7 @@ def test_biosyn_leaves_out_mentions_without_letters_or_known_ids(mention, parts,
 def test_biosyn_mentions_of_a_real_corpus(data_file):
     medic = data_file("medic/medic_06Jul2012.txt.gz")
     path = data_file("eval-text/NCBIdevelopset_corpus.txt.gz")
-    known = KnownConcepts(read_vocabulary(medic, "biosyn"))
+    known = KnownConcepts(read_dictionary_file(medic))
     read = list(read_corpus(path, "pubtator", drop_prefix="OMIM:"))
     written = list(preprocess_documents(read, known))
     before, after = ([m for d in docs for m in d.mentions] for docs in (read, written))
@@ -203,7 +303,7 @@ def test_biosyn_mentions_of_a_real_corpus(data_file):
 
 def test_biosyn_names_of_medic_are_as_many_as_published(data_file):
     path = data_file("medic/medic_06Jul2012.txt.gz")
-    concepts = list(preprocess_concepts(read_vocabulary(path, "biosyn")))
+    concepts = list(preprocess_concepts(read_dictionary_file(path)))
     names = [name for concept in concepts for name in concept.aliases]
     assert len(concepts) == 11_915
     assert len(names) == 72_968  # a name of two concepts counts twice

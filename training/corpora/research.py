@@ -1,4 +1,4 @@
-"""Readers of research corpora: XL-BEL and COMETA."""
+"""Readers of research corpora: XL-BEL, COMETA and the sets of BioSyn."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +14,7 @@ from spacy_sapbert.formats.gold import (
 from spacy_sapbert.formats.mention_tables import BARS, check_fields, looks_like_ids
 from spacy_sapbert.io.reading import read_lines
 from spacy_sapbert.io.tables.delimited import split_rows
+from training.corpora.biosyn import read_concept_files
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
 COMETA_COLUMNS = ["Term", "General SNOMED ID"]
@@ -114,4 +115,5 @@ def read_cometa(path: Path) -> Iterator[GoldDocument]:
 READERS: dict[str, Callable[[Path], Iterator[GoldDocument]]] = {
     "xlbel": read_xlbel,
     "cometa": read_cometa,
+    "biosyn": read_concept_files,
 }
