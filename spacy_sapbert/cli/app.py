@@ -219,20 +219,7 @@ class PanelCommand(TyperCommand):
                 formatter.write_dl(records)
 
 
-class FullHelpGroup(TyperGroup):
-    """Lists its commands with the whole first line of their help, which typer cuts."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        rows = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                rows.append((name, (command.help or "").partition("\n\n")[0]))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
-class ErrorReportingGroup(FullHelpGroup):
+class ErrorReportingGroup(TyperGroup):
     """Prints errors in one line and exits with 1; after a signal with 128 + signal."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -282,7 +269,6 @@ def make_app(**options: Any) -> App:
 
     A traceback of typer may show texts of documents, so it is switched off.
     """
-    options.setdefault("cls", FullHelpGroup)
     return App(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
 

@@ -85,7 +85,7 @@ def calibrate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ + mentions.tsv … -> threshold and probability in kb/meta.json
+    """kb/ + mentions.tsv … -> threshold and probability
 
     Mentions without an id, or with ids that are not in the knowledge base, are true
     NILs.

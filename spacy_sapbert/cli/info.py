@@ -28,7 +28,7 @@ def info(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """versions, platform and kb/ -> table for a report of a problem
+    """versions, platform, kb/ -> table for a report of a problem
 
     It has no text of documents and no name of a file, except that of the encoder.
 

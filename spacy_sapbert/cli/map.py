@@ -56,7 +56,7 @@ def map_terms(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ + table with a column of terms -> the table with their concepts
+    """kb/ + column of terms -> the table with their concepts
 
     All columns are kept, in order, and columns `match_…` added: the term, its best
     concept, and other candidates. SSSOM has the sure mappings and what people chose,

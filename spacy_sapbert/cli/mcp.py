@@ -25,11 +25,11 @@ def mcp(
     engine: Engine = None,
     setting: list[str] = SETTING,
 ) -> None:
-    """kb/ or pipeline -> tools of an agent (Model Context Protocol)
+    """kb/ or pipeline -> tools of an agent (MCP)
 
-    It speaks the protocol on the standard input and output, for an agent that starts it
-    on this machine, until the input ends. It opens no port, sends nothing, and logs
-    nothing.
+    It speaks the Model Context Protocol on the standard input and output, for an agent
+    that starts it on this machine, until the input ends. It opens no port, sends
+    nothing, and logs nothing.
 
     Example: spacy sapbert mcp models/kb
 

@@ -40,7 +40,7 @@ def stop_names(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ + annotated documents -> names that are mostly not mentions
+    """kb/ + annotated documents -> names that are rarely mentions
 
     The table has the counts of each name, and the common words that are not detected
     by default. Remove lines, or add names, as you like.

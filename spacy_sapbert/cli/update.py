@@ -35,7 +35,7 @@ def update(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """old kb/ + new kb/ + links -> the links with the ids of the new release
+    """old kb/ + new kb/ + links -> links with ids of the new kb/
 
     An id that was retired for another one becomes that. What else can change is linked
     again: a link of the software gets the new answer, a decision of a person (chosen in

@@ -38,7 +38,7 @@ def verify(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ + table of texts and ids -> the table with a verdict on each id
+    """kb/ + table of texts and ids -> a verdict on each id
 
     All columns are kept, and columns `verify_…` added: the verdict, the probability
     that the id is right, the better concept, and a sentence why. The same command

@@ -229,6 +229,14 @@ def test_help_needs_neither_spacy_nor_torch(new_process):
     assert done.stdout.strip() == "0 []"
 
 
+@pytest.mark.parametrize("group", [[], ["kb"]])
+def test_help_lists_commands_with_whole_lines(group):
+    """Typer cuts a line that does not fit in 80 columns."""
+    _, _, shown = invoke(*group, "--help", code=0).output.partition("Commands:")
+    assert "kb/ -> " in shown
+    assert "..." not in shown
+
+
 def test_quiet_prints_nothing(sample_kb, annotated_file, tmp_path):
     words = ["evaluate", sample_kb, annotated_file, "--output", tmp_path / "out"]
     assert invoke(*words, "--quiet", code=0).output == ""

@@ -145,7 +145,7 @@ def set_values(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """kb/ -> kb/ with another threshold, or other settings of its index
+    """kb/ -> kb/ with another threshold or other index settings
 
     Only settings that need no new build can change: the threshold, a cosine (0 = link
     everything; no other value if an order decides by a probability), and `ef` of the

@@ -39,7 +39,7 @@ def verify(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """kb/ -> exit code 0 if no file is damaged and names find their concepts
+    """kb/ -> exit code 0 if it is whole and names are found
 
     Example: spacy sapbert kb verify models/kb
     """
