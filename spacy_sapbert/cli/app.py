@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
-from ..io.system import END_SIGNALS, HANG_UP
+from ..io.system import END_SIGNALS
 from ..io.terminal import msg, printable
 from ..io.version import __version__
 
@@ -34,7 +34,6 @@ ENDINGS: tuple[Any, ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[
 FAILED = 1  # exit code after an error
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
-REPEAT_SECONDS = 0.05  # after which a signal without effect is sent again
 # Two threads of torch that wait in a loop take each other's core beside other work.
 # OpenMP reads it when torch is imported: after this, unless spaCy itself runs.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -68,43 +67,15 @@ def stop_on_signals() -> Iterator[None]:
     Those that are ignored, e.g. of a terminal under nohup, are still ignored.
     """
     old: dict[int, Any] = {}
-    old_hook = sys.unraisablehook
-    repeats: dict[threading.Timer, int] = {}  # and their signals
-
-    def repeat_signal(lost: Any) -> None:
-        if isinstance(lost.exc_value, Stopped) and hasattr(signal, "pthread_kill"):
-            number = lost.exc_value.number
-            thread_and_signal = (threading.main_thread().ident, number)
-            timer = threading.Timer(
-                REPEAT_SECONDS, signal.pthread_kill, thread_and_signal
-            )
-            repeats[timer] = number
-            timer.start()
-        else:
-            old_hook(lost)
-
     if threading.current_thread() is threading.main_thread():
         for number in END_SIGNALS:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 old[number] = signal.signal(number, raise_stopped)
-    # Python drops an exception that is raised while an object is deleted.
-    sys.unraisablehook = repeat_signal
     try:
         yield
-    except typer.Exit as ended:
-        # A terminal that is closed hangs up twice, maybe while Python exits.
-        if HANG_UP in old and ended.exit_code == BY_SIGNAL + HANG_UP:
-            old[HANG_UP] = signal.SIG_IGN
-        raise
     finally:
-        sys.unraisablehook = old_hook
-        waiting = [number for timer, number in repeats.items() if timer.is_alive()]
-        for timer in repeats:  # or it would kill what runs after the command
-            timer.cancel()
         for number, handler in old.items():
             signal.signal(number, handler)
-        if waiting:
-            raise typer.Exit(BY_SIGNAL + waiting[0])
 
 
 def name_error(error: BaseException) -> SapbertError:

@@ -12,12 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from spacy_sapbert.cli.app import (
-    REPEAT_SECONDS,
-    ErrorReportingGroup,
-    make_app,
-    stop_on_signals,
-)
+from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
 from spacy_sapbert.cli.main import app
 from tests.commands import invoke
 
@@ -79,40 +74,6 @@ def test_signal_removes_the_part_of_link(exported_kb, tmp_path, new_process):
     assert f"Interrupted: {output} was not written." in stderr.decode()
     assert SENTINEL.encode() not in stderr
     assert list(tmp_path.iterdir()) == []
-
-
-# Signals are raised in processes of their own: pytest gives a worker a second stack for
-# them, which is too small once libraries of the worker use wide registers (AMX).
-@POSIX
-def test_signal_while_an_object_is_deleted_is_not_lost(new_process):
-    new_process.call(lose_signals)
-
-
-def lose_signals():
-    class Deleted:
-        def __del__(self):
-            signal.raise_signal(signal.SIGTERM)  # Python drops what is raised here
-
-    with pytest.raises(typer.Exit) as error, stop_on_signals():
-        Deleted()
-    assert error.value.exit_code == 143
-    time.sleep(3 * REPEAT_SECONDS)  # and it is not sent to what runs next
-    own = make_app(cls=ErrorReportingGroup)
-    own.callback()(lambda: None)
-    deleted = []
-
-    class Object:
-        def __del__(self):
-            deleted.append(True)
-            signal.raise_signal(signal.SIGTERM)
-
-    @own.command()
-    def work() -> None:
-        Object()
-        time.sleep(60)
-
-    invoke("work", app=own, code=143)
-    assert deleted
 
 
 @FULL
