@@ -8,52 +8,34 @@ needs it too. Plain AutoModel reads the encoder without it.
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from ..errors import SapbertError, check_range
+from ..errors import SapbertError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-SETTINGS_FILE = "adapter.json"
 WEIGHTS_FILE = "adapter.safetensors"
 PREFIX = "sapbert_adapter."  # of its weights among those of the encoder
+FIRST = "layers.0.0.weight"  # (width of the bottlenecks, width)
 COUPLING_REDUCTION = 2
 
 
-class SavedAdapter(BaseModel):
-    """adapter.json.
-
-    Attributes:
-        base: Folder or hub id of the encoder; None = its weights are in the folder.
-    """
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    format: Literal[1]
-    base: str | None
-    reduction: Annotated[int, Field(ge=1)]
-
-
-def make_adapter(model: Any, reduction: int) -> "nn.ModuleDict":
+def make_adapter(model: Any, inner: int) -> "nn.ModuleDict":
     """Build `layers`, a bottleneck each, and `coupling`, two nets, for an encoder.
 
-    `reduction` is the width of the encoder divided by that of the bottlenecks.
+    `inner` is the width of the bottlenecks.
     """
     from torch import nn
 
     config = model.config
     width = config.hidden_size
-    check_range("reduction", reduction, 1, width)
 
     def net(inputs: int, inner: int, outputs: int) -> nn.Sequential:
         return nn.Sequential(
             nn.Linear(inputs, inner), nn.ReLU(), nn.Linear(inner, outputs)
         )
 
-    inner = width // reduction
     layers = [net(width, inner, width) for _ in model.encoder.layer]
     # ELECTRA's embeddings are narrower than its layers.
     embedded = getattr(config, "embedding_size", width)
@@ -68,12 +50,11 @@ def make_adapter(model: Any, reduction: int) -> "nn.ModuleDict":
     )
 
 
-def place_adapter(model: Any, adapter: "nn.ModuleDict", reduction: int) -> None:
+def place_adapter(model: Any, adapter: "nn.ModuleDict") -> None:
     """Freeze an encoder, and let hooks call an adapter in its forward pass."""
     model.requires_grad_(False)
     adapter.to(device=model.device, dtype=model.dtype).train(model.training)
     model.sapbert_adapter = adapter
-    model.sapbert_adapter_reduction = reduction  # for `save_adapter`
     nets: Any = adapter["coupling"]
     bottlenecks: Any = adapter["layers"]
     model.embeddings.register_forward_hook(partial(run_coupling, nets))
@@ -110,32 +91,15 @@ def run_coupling(
 
 
 def has_adapter(folder: Path) -> bool:
-    """Return whether a folder has one of the two files of an adapter."""
-    return (folder / SETTINGS_FILE).exists() or (folder / WEIGHTS_FILE).exists()
+    return (folder / WEIGHTS_FILE).exists()
 
 
-def save_adapter(folder: Path, model: Any, *, base: str | None) -> None:
-    """Write the adapter of an encoder, whose own weights are at `base`."""
+def save_adapter(folder: Path, model: Any) -> None:
+    """Write the adapter of an encoder, beside its own weights."""
     from safetensors.torch import save_file
 
     weights = model.sapbert_adapter.state_dict()
     save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
-    reduction = model.sapbert_adapter_reduction
-    saved = SavedAdapter(format=1, base=base, reduction=reduction)
-    (folder / SETTINGS_FILE).write_text(saved.model_dump_json(indent=2) + "\n", "utf8")
-
-
-def read_adapter(folder: Path) -> SavedAdapter:
-    path = folder / SETTINGS_FILE
-    try:
-        return SavedAdapter.model_validate_json(path.read_bytes())
-    except (ValidationError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise SapbertError(
-            "E203",
-            f"{path}: Expected the description of an adapter, but: {reason}. Save or "
-            "copy the adapter again, or update spacy-sapbert if a newer one made it.",
-        ) from None
 
 
 def attach_adapter(model: Any, folder: Path) -> None:
@@ -144,23 +108,24 @@ def attach_adapter(model: Any, folder: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    reduction = read_adapter(folder).reduction
     path = folder / WEIGHTS_FILE
-    # No random initial weights: they come from the file.
-    with torch.device("meta"):
-        adapter = make_adapter(model, reduction)
-    adapter.to_empty(device=model.device)
     try:
-        adapter.load_state_dict(load_file(path))
+        weights = load_file(path)
+        inner = len(weights[FIRST])
+        # No random initial weights: they come from the file.
+        with torch.device("meta"):
+            adapter = make_adapter(model, inner)
+        adapter.to_empty(device=model.device)
+        adapter.load_state_dict(weights)
     except (OSError, SafetensorError) as error:
-        raise wrong_adapter(path=path, reason=f"{error}.") from error
-    except RuntimeError as error:  # of torch: it names a hundred weights
+        raise wrong_adapter(path, f"{error}.") from error
+    except (KeyError, RuntimeError, TypeError) as error:  # torch names a hundred
         reason = "its weights have other names or shapes than this encoder needs."
-        raise wrong_adapter(path=path, reason=reason) from error
-    place_adapter(model, adapter, reduction)
+        raise wrong_adapter(path, reason) from error
+    place_adapter(model, adapter)
 
 
-def wrong_adapter(*, path: object, reason: object) -> SapbertError:
+def wrong_adapter(path: Path, reason: str) -> SapbertError:
     return SapbertError(
         "E203",
         f"{path}: Expected the weights of an adapter, but: {reason} Copy the adapter "

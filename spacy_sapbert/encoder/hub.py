@@ -77,7 +77,7 @@ def check_published(name: str) -> Answer:
     """Check that the hub or its cache has an encoder, and return the hub's answer."""
     answer = ask_hub(name)
     if answer.problem is None:
-        if ADAPTER_WEIGHTS not in answer.files and not choose_weights(answer.files):
+        if not choose_weights(answer.files):
             raise no_weights(path=name)
     elif find_cached(name) is None:
         raise not_on_hub(name=name, reason=answer.problem)

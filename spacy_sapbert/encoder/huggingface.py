@@ -14,17 +14,14 @@ from ..io.forks import ProcessLock
 from ..io.plugins import require, require_torch
 from ..io.writing import FolderKind
 from .adapters import PREFIX as ADAPTER_PREFIX
-from .adapters import SETTINGS_FILE as ADAPTER_FILE
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
-from .adapters import attach_adapter, has_adapter, read_adapter, save_adapter
+from .adapters import attach_adapter, has_adapter, save_adapter
 from .hub import fetch_encoder
 from .pooling import POOLINGS
 from .safety import (
     CONFIG_FILE,
-    TOKENIZER_FILE,
     check_encoder_folder,
     check_weights,
-    has_weights,
     is_encoder_file,
     list_pickled,
     read_json,
@@ -80,8 +77,7 @@ def read_settings(folder: Path) -> EncoderSettings:
 def read_own_settings(folder: Path) -> dict[str, Any]:
     """Read which settings an encoder (a folder or a hub id) has, without defaults.
 
-    A folder with only an adapter has the settings of its base. One of
-    sentence-transformers has a pooling.
+    One of sentence-transformers has a pooling.
     """
     name = folder.as_posix()
     if not folder.is_dir():
@@ -95,9 +91,6 @@ def read_own_settings(folder: Path) -> dict[str, Any]:
             raise SapbertError(
                 "E203", f"{path}: Expected the settings of an encoder, but: {error}"
             ) from None
-    if has_adapter(folder) and not has_weights(folder):
-        find_base(folder)  # names what is wrong with it
-        return read_own_settings(Path(str(read_adapter(folder).base)))
     pooling = read_modules_pooling(folder)
     if pooling is None and any(part.endswith(MEAN_PADDED) for part in Path(name).parts):
         raise SapbertError(
@@ -207,27 +200,6 @@ def locate_encoder(name: str) -> Path:
     return folder
 
 
-def find_base(folder: Path) -> Path:
-    """Return the folder with the weights: itself, or the base of its adapter."""
-    if not has_adapter(folder) or has_weights(folder):
-        return folder
-    base = read_adapter(folder).base
-    try:
-        if base is None:
-            raise ValueError("it names none, and the folder has no other weights.")
-        located = locate_encoder(base)
-        if has_adapter(located):
-            raise ValueError(f"{base} has an adapter itself.")
-    except ValueError as error:  # SapbertError is one too
-        path = folder / ADAPTER_FILE
-        raise SapbertError(
-            "E203",
-            f"{path}: Expected the encoder that the adapter was trained in, but: "
-            f"{error} Correct `base` in this file to its folder or hub id.",
-        ) from None
-    return located
-
-
 def load_encoder(name: str) -> tuple[Any, Any]:
     """Load a tokenizer of transformers and an encoder without running code of theirs.
 
@@ -238,21 +210,20 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     from transformers import AutoTokenizer
 
     folder = locate_encoder(name)
-    source = folder if (folder / TOKENIZER_FILE).is_file() else find_base(folder)
     # Without any of them, transformers 5 makes a tokenizer that knows no word.
-    if not any((source / name).is_file() for name in VOCABULARIES):
-        raise encoder_not_loaded(name=name, reason=f"{source} has no tokenizer.")
+    if not any((folder / name).is_file() for name in VOCABULARIES):
+        raise encoder_not_loaded(name=name, reason=f"{folder} has no tokenizer.")
     # transformers does not name the libraries that it needs without `tokenizer.json`.
-    if not (source / TOKENIZER).is_file() and any(source.glob("*.model")):
+    if not (folder / TOKENIZER).is_file() and any(folder.glob("*.model")):
         for library in PIECE_LIBRARIES:
             require(library, "sentencepiece protobuf")
     with name_damage(name):
         tokenizer = AutoTokenizer.from_pretrained(
-            source, trust_remote_code=False, local_files_only=True
+            folder, trust_remote_code=False, local_files_only=True
         )
-        if (source / TOKENIZER).is_file():
-            keep_steps(tokenizer, source / TOKENIZER)
-    return tokenizer, load_model(folder, find_base(folder))
+        if (folder / TOKENIZER).is_file():
+            keep_steps(tokenizer, folder / TOKENIZER)
+    return tokenizer, load_model(folder)
 
 
 def keep_steps(tokenizer: Any, path: Path) -> None:
@@ -272,16 +243,15 @@ def keep_steps(tokenizer: Any, path: Path) -> None:
             setattr(used, step, own)
 
 
-def load_model(folder: Path, base: Path | None = None) -> Any:
-    """Load an encoder of a folder that was checked, and of its `base` if it has one.
+def load_model(folder: Path) -> Any:
+    """Load an encoder of a folder that was checked.
 
     It is in float32 and evaluation mode; of one with an adapter, the adapter trains.
     Of pickled weights, transformers makes tensors and nothing else (`weights_only`).
     """
     from transformers import AutoModel
 
-    base = base or folder
-    pickled = list_pickled(base)
+    pickled = list_pickled(folder)
     if pickled:  # one warning, even if there are shards
         warn(
             "[W600] Expected weights in safetensors, but got the pickled weights "
@@ -292,7 +262,7 @@ def load_model(folder: Path, base: Path | None = None) -> Any:
     # transformers changes torch for all threads while it creates a model.
     with LOADING, quiet_transformers(), name_damage(pickled[0] if pickled else folder):
         model, info = AutoModel.from_pretrained(
-            base,
+            folder,
             trust_remote_code=False,
             use_safetensors=not pickled,
             local_files_only=True,
@@ -339,36 +309,28 @@ def name_damage(name: str | Path) -> Iterator[None]:
 
 
 def save_encoder(
-    folder: Path,
-    tokenizer: Any,
-    model: Any,
-    settings: EncoderSettings,
-    *,
-    adapter_base: str | None = None,
+    folder: Path, tokenizer: Any, model: Any, settings: EncoderSettings
 ) -> None:
     """Write an encoder so that plain AutoModel and AutoTokenizer load it.
 
     An adapter is written beside the weights, and plain AutoModel does not apply it.
-    With `adapter_base`, the folder or hub id of these weights, they are not written.
     """
-    # Files of an earlier adapter would be loaded with this encoder.
-    for name in (ADAPTER_FILE, ADAPTER_WEIGHTS):
-        (folder / name).unlink(missing_ok=True)
+    # An earlier adapter would be loaded with this encoder.
+    (folder / ADAPTER_WEIGHTS).unlink(missing_ok=True)
     if tokenizer.is_fast:
         # Left by its last call, they would make other files of the same tokenizer.
         tokenizer.backend_tokenizer.no_truncation()
         tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
-    if adapter_base is None:
-        weights = {
-            key: value
-            for key, value in model.state_dict().items()
-            if not key.startswith(ADAPTER_PREFIX)
-        }
-        with quiet_transformers():
-            model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
-    if adapter_base is not None or hasattr(model, "sapbert_adapter"):
-        save_adapter(folder, model, base=adapter_base)
+    weights = {
+        key: value
+        for key, value in model.state_dict().items()
+        if not key.startswith(ADAPTER_PREFIX)
+    }
+    with quiet_transformers():
+        model.save_pretrained(folder, state_dict=weights, safe_serialization=True)
+    if hasattr(model, "sapbert_adapter"):
+        save_adapter(folder, model)
     write_settings(folder, settings)
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import SapbertError
-from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
-from .adapters import has_adapter, read_adapter, wrong_adapter
 
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer_config.json"
@@ -25,7 +23,7 @@ SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 PICKLED_SHARD = re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin")
 # Of this package, transformers (configuration, weights, tokenizers) and ONNX Runtime.
 FILES = (
-    "README.md adapter.json adapter.safetensors sapbert.json "
+    "README.md adapter.safetensors sapbert.json "
     "config.json generation_config.json model.safetensors model.safetensors.index.json "
     "added_tokens.json chat_template.jinja merges.txt sentencepiece.bpe.model "
     "special_tokens_map.json spiece.model spm.model tokenizer.json tokenizer.model "
@@ -89,18 +87,9 @@ def list_pickled(folder: Path) -> list[Path]:
     return [folder / name for name in read_shards(folder / PICKLED_INDEX)]
 
 
-def has_weights(folder: Path) -> bool:
-    """Return whether a folder has weights other than an adapter's."""
-    return has_safetensors(folder) or bool(list_pickled(folder))
-
-
 def check_encoder_folder(folder: Path) -> None:
-    """Check that an encoder is complete, alone or with its base, and runs no code."""
-    if has_adapter(folder):
-        path = folder / ADAPTER_WEIGHTS
-        if not path.is_file():
-            raise wrong_adapter(path=path, reason="it is missing.")
-    elif not has_weights(folder):
+    """Check that an encoder is complete, and runs no code."""
+    if not has_safetensors(folder) and not list_pickled(folder):
         raise no_weights(path=folder)
     index, shard = INDEX_FILE, SHARD
     if not has_safetensors(folder):
@@ -122,8 +111,6 @@ def check_encoder_folder(folder: Path) -> None:
 def check_contained(folder: Path) -> None:
     """Check that an encoder runs no code and needs nothing outside of its folder."""
     check_encoder_folder(folder)
-    if has_adapter(folder) and read_adapter(folder).base is not None:
-        refuse(folder / "adapter.json", "its `base` is not null")
     for path in sorted(folder.iterdir()):
         if path.is_file() and not is_encoder_file(path.name):
             refuse(path, "it is not a file of an encoder")

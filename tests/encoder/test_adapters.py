@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertModel,
 )
 
-from spacy_sapbert.encoder.adapters import (
-    save_adapter,
-)
 from spacy_sapbert.encoder.huggingface import (
     EncoderSettings,
     load_encoder,
@@ -57,14 +55,6 @@ def adapted(base: Path, *, deviation: float = 0.3) -> tuple[Any, Any, np.ndarray
     return tokenizer, model, vectors
 
 
-def save_apart(base: Path, folder: Path) -> np.ndarray:
-    tokenizer, model, vectors = adapted(base)
-    folder.mkdir()
-    settings = EncoderSettings("mean")
-    save_encoder(folder, tokenizer, model, settings, adapter_base=str(base))
-    return vectors
-
-
 @pytest.mark.parametrize(
     ("reduction", "parameters"), [(1, 14_470_272), (16, 1_190_592)]
 )
@@ -99,31 +89,36 @@ def test_adapter_forward_equals_pfeiffer(tiny_encoder):
     assert torch.allclose(model(ids).last_hidden_state, states, atol=1e-5)
 
 
-def test_load_adapter_uses_tokenizer_and_settings_of_its_base(tiny_encoder, tmp_path):
-    _, model, vectors = adapted(tiny_encoder)
-    save_adapter(tmp_path, model, base=str(tiny_encoder))
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "adapter.json",
-        "adapter.safetensors",
-    }
-    assert read_settings(tmp_path) == EncoderSettings("mean")
-    assert np.allclose(vectors_of(tmp_path), vectors, atol=1e-6)
-    assert np.allclose(open_encoder(tmp_path).embed(NAMES), vectors, atol=1e-6)
+def save_adapted(base: Path, folder: Path) -> np.ndarray:
+    tokenizer, model, vectors = adapted(base)
+    folder.mkdir()
+    save_encoder(folder, tokenizer, model, EncoderSettings("mean"))
+    return vectors
+
+
+def test_save_encoder_writes_an_adapter_beside_whole_weights(tiny_encoder, tmp_path):
+    vectors = save_adapted(tiny_encoder, tmp_path / "encoder")
+    written = {path.name for path in (tmp_path / "encoder").iterdir()}
+    assert {"adapter.safetensors", "model.safetensors"} < written
+    assert read_settings(tmp_path / "encoder") == EncoderSettings("mean")
+    assert np.allclose(vectors_of(tmp_path / "encoder"), vectors, atol=1e-6)
+    embedded = open_encoder(tmp_path / "encoder").embed(NAMES)
+    assert np.allclose(embedded, vectors, atol=1e-6)
+    base = load_file(tiny_encoder / "model.safetensors")
+    weights = load_file(tmp_path / "encoder" / "model.safetensors")
+    assert all(torch.equal(base[name], weights[name]) for name in weights)
 
 
 def test_build_kb_with_an_adapter_links_and_can_be_moved(
     concepts_file, sample_kb, tiny_encoder, tmp_path
 ):
-    base, folder = tmp_path / "base", tmp_path / "encoder"
-    shutil.copytree(tiny_encoder, base)
-    vectors = save_apart(base, folder)
+    folder = tmp_path / "encoder"
+    vectors = save_adapted(tiny_encoder, folder)
     build_small_kb(concepts_file, tmp_path / "kb", folder)
     (tmp_path / "kb").rename(tmp_path / "moved")
-    shutil.rmtree(base)
     shutil.rmtree(folder)
     kb = load_kb(tmp_path / "moved")
-    files = {"encoder/adapter.json", "encoder/adapter.safetensors"}
-    assert files < kb.manifest.files.keys()
+    assert "encoder/adapter.safetensors" in kb.manifest.files
     plain = load_kb(sample_kb)
     assert kb.manifest.encoder.fingerprint != plain.manifest.encoder.fingerprint
     assert np.allclose(kb.embed(NAMES).vectors, vectors, atol=1e-6)
@@ -133,21 +128,23 @@ def test_build_kb_with_an_adapter_links_and_can_be_moved(
         assert best["score"] > 0.999
 
 
-def test_load_adapter_unusable_base_is_an_error(tiny_encoder, tmp_path):
-    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
-    save_apart(base, tmp_path / "apart")
-    folder = str(tmp_path / "apart")
-    (base / "model.safetensors").unlink()
-    with pytest.raises(SapbertError, match=r"adapter.json: .*E203"):
-        load_encoder(folder)
-    shutil.rmtree(base)
-    with pytest.raises(SapbertError, match=r"adapter.json: .*found none"):
-        open_encoder(folder)
-    tokenizer, model, _ = adapted(tiny_encoder)
-    base.mkdir()
-    save_encoder(base, tokenizer, model, EncoderSettings("mean"))
-    with pytest.raises(SapbertError, match="has an adapter itself"):
-        load_encoder(folder)
-    save_adapter(tmp_path / "apart", model, base=None)
-    with pytest.raises(SapbertError, match="names none"):
-        load_encoder(folder)
+def test_load_unusable_adapter_is_an_error(tiny_encoder, tmp_path):
+    folder = tmp_path / "encoder"
+    save_adapted(tiny_encoder, folder)
+    path = folder / "adapter.safetensors"
+    weights = load_file(path)
+    for changed in (
+        {},
+        {**weights, "layers.0.0.weight": torch.tensor(4.0)},
+        {**weights, "layers.0.0.weight": torch.zeros(4, 2)},
+        {name: weights[name] for name in [*weights][1:]},
+    ):
+        save_file(changed, path)
+        with pytest.raises(SapbertError, match=f"E203.*{path}.*other names or shapes"):
+            load_encoder(str(folder))
+    path.write_bytes(path.read_bytes()[:7])
+    with pytest.raises(SapbertError, match=f"E203.*{path}"):
+        load_encoder(str(folder))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(SapbertError, match="E203.*found none"):
+        load_encoder(str(folder))

@@ -136,5 +136,5 @@ def test_choose_files_prefers_safetensors_and_takes_no_other_formats():
     modules = [f"0_Transformer/{name}" for name in names]
     modules += ["1_Pooling/config.json", "modules.json"]
     assert choose_files([*modules, "2_Dense/pytorch_model.bin"]) == modules
-    adapter = ["adapter.json", "adapter.safetensors"]
+    adapter = ["adapter.safetensors", weights]
     assert choose_files(adapter) == adapter

@@ -65,21 +65,6 @@ def test_open_encoder_never_unpickles(folder):
         Encoder.open(folder)
 
 
-def test_open_encoder_with_a_base_is_an_error(tiny_encoder, tmp_path):
-    tokenizer, model = load_encoder(str(tiny_encoder))
-    add_adapter(model, 4)
-    save_encoder(
-        tmp_path, tokenizer, model, EncoderSettings(), adapter_base=str(tiny_encoder)
-    )
-    open_encoder(tmp_path)
-    with pytest.raises(SapbertError, match=r"adapter.json: .* `base` is not null"):
-        Encoder.open(tmp_path)
-    shutil.copyfile(tiny_encoder / "config.json", tmp_path / "config.json")
-    shutil.copyfile(tiny_encoder / "model.safetensors", tmp_path / "model.safetensors")
-    save_adapter(tmp_path, model, base=None)
-    Encoder.open(tmp_path)
-
-
 @pytest.mark.parametrize("load", [Encoder.open, open_encoder])
 @pytest.mark.parametrize("place", ["../other.safetensors", "/other.safetensors", 3])
 def test_open_encoder_with_a_shard_outside_is_an_error(folder, place, load):
@@ -222,7 +207,7 @@ def test_open_encoder_accepts_other_architectures(architecture, tiny_encoder, tm
     states = model(ids).last_hidden_state
     states[:, :, 0].sum().backward()
     assert all(weights.grad.any() for weights in adapter.parameters())
-    save_adapter(tmp_path, model, base=None)
+    save_adapter(tmp_path, model)
     attach_adapter(copy, tmp_path)
     assert torch.allclose(copy(ids).last_hidden_state, states, atol=1e-6)
 

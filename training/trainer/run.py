@@ -232,9 +232,8 @@ def train(
     if ranks.is_first:
         with write_folder_atomically(paths.encoder, ENCODER_FOLDER) as part:
             encoder = settings.encoder
-            base = encoder.base if encoder.adapter_only else None
             model = state.model.to("cpu").eval()
-            save_encoder(part, tokenizer, model, encoder.how, adapter_base=base)
+            save_encoder(part, tokenizer, model, encoder.how)
             if not summary["adapters"]:  # which only this project runs
                 write_modules(part, encoder.how, model.config.hidden_size)
             (part / "training.cfg").write_text(config.to_str() + "\n", "utf8")

@@ -93,7 +93,6 @@ class EncoderSection(Section):
     max_length: int = Field(ge=3, le=LONGEST)
     lowercase: bool | None
     adapter_reduction: int = Field(ge=0)
-    adapter_only: bool
 
     @property
     def how(self) -> EncoderSettings:

@@ -55,11 +55,6 @@ def make_state(settings: TrainingSettings, ranks: Ranks) -> tuple[Any, TrainingS
     torch.manual_seed(training.seed)  # the same new weights in all ranks
     if encoder.adapter_reduction:
         add_adapter(model, encoder.adapter_reduction)
-    elif encoder.adapter_only and not hasattr(model, "sapbert_adapter"):
-        raise SapbertError(
-            "E331",
-            "Expected encoder.adapter_reduction of at least 1, but got 0. Correct it.",
-        )
     torch.manual_seed(training.seed + ranks.rank)  # dropout differs
     model.to(ranks.device).train()
     optimizer = torch.optim.AdamW(
