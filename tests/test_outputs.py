@@ -26,7 +26,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sapbert evaluate": [
         [NONE, NONE, "--output", "OUT.html"],
         [NONE, NONE, "--predictions", "OUT.html"],
-        [NONE, NONE, "--errors", "OUT.html"],
+        [NONE, NONE, "--errors", "OUT.csv"],
     ],
     "sapbert link": [[NONE, NONE, "--output", "OUT.jsonl"]],
     "sapbert map": [[NONE, NONE, "--column", "a", "--output", "OUT.csv"]],
@@ -193,7 +193,7 @@ def test_place_of_an_output_is_checked_before_anything_is_read(
     [
         "sapbert concepts none -o x.jsonl --report ./same --conflicts x/../same",
         "sapbert evaluate none none --output same --predictions link/same",
-        "sapbert evaluate none none --errors same --predictions same",
+        "sapbert evaluate none none --errors same.csv --predictions same.csv",
         "sapbert teach none none --output same --report same/report.json",
         "training hold-out none same same",
     ],

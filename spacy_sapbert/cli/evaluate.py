@@ -108,7 +108,8 @@ def evaluate(
     ),
     errors: Path | None = typer.Option(
         None,
-        help="JSON lines to write: wrong answers with their causes and texts.",
+        help="Table of wrong answers with their causes and texts to write, e.g. .csv "
+        "or .xlsx; .jsonl has all their candidates.",
         **OUTPUT,
     ),
     predictions: Path | None = typer.Option(
@@ -130,7 +131,7 @@ def evaluate(
     Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --aliases aliases.tsv
     --seen corpus/train.tsv.gz --predictions trained.jsonl --compare base.jsonl
 
-    Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --errors errors.jsonl
+    Example: spacy sapbert evaluate models/kb corpus/dev.tsv.gz --errors errors.csv
     """
     from ..evaluation.compare import compare_with_file
     from ..evaluation.error_report import count_causes, find_errors, write_errors
@@ -138,9 +139,12 @@ def evaluate(
     from ..evaluation.gold_mentions import read_aliases, read_pairs
     from ..evaluation.rankers import kb_lookup
     from ..evaluation.score_mentions import EvaluationSettings
+    from ..io.tables.files import find_kind
     from ..kb.knowledge_base import load_kb
 
     check_outputs(output, predictions, errors, force=force)
+    if errors:
+        find_kind(errors)
     skipped = Skipped(on_error)
     settings = EvaluationSettings(
         ks=(1, k) if k > 1 else (1,),

@@ -1,4 +1,4 @@
-"""Wrong answers with their causes → errors.jsonl."""
+"""Wrong answers with their causes, as a table."""
 
 import json
 from collections import Counter
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..formats.gold import GoldMention
+from ..io.tables.files import JSONL, find_kind, write_table
+from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from .accuracy import Answer, combine_parts, list_concepts
@@ -19,6 +21,11 @@ from .gold_mentions import make_resolver
 from .rankers import embed_mentions, exact_search, kb_lookup
 from .score_mentions import EvaluationSettings
 
+# Of the table; `rank` is that of the right concept.
+COLUMNS = (
+    *("cause", "mention", "gold", "gold_names", "cui", "name", "alias", "score"),
+    *("rank", "file", "line"),
+)
 TOLERANCE = 2e-6  # by which cosines of one row may differ
 
 
@@ -36,7 +43,7 @@ class ScoredAnswer:
 
 @dataclass(frozen=True)
 class LinkingError:
-    """A gold mention whose first answer is wrong: one line of errors.jsonl.
+    """A gold mention whose first answer is wrong.
 
     Attributes:
         gold: For each part the ids of its concepts, or else those given.
@@ -157,8 +164,21 @@ def count_causes(errors: Iterable[LinkingError]) -> dict[str, int]:
 
 
 def write_errors(path: Path, errors: Iterable[LinkingError]) -> None:
-    """Write errors as JSON lines."""
+    """Write a table of errors with their first answers, or JSON lines with all."""
+    if find_kind(path) != JSONL:
+        write_table(path, COLUMNS, map(list_cells, errors))
+        return
     with write_atomically(path) as file:
         for error in errors:
             line = json.dumps(asdict(error), ensure_ascii=False)
             file.write(line.encode("utf8", "replace") + b"\n")
+
+
+def list_cells(error: LinkingError) -> list[Cell]:
+    """Return the cells of `COLUMNS`."""
+    first = error.answers[0] if error.answers else None
+    answer = (first.cui, first.name, first.alias, first.score) if first else [None] * 4
+    gold = " + ".join("|".join(part) for part in error.gold)
+    names = " + ".join(filter(None, error.gold_names))
+    place = (error.file, error.line)
+    return [error.cause, error.mention, gold, names, *answer, error.rank, *place]

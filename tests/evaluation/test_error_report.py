@@ -21,6 +21,7 @@ from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, rank_men
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.knowledge_base import load_kb
 from tests.commands import invoke
+from tests.rows import read_dicts
 
 from .conftest import IncompleteIndex
 
@@ -73,6 +74,11 @@ def report(kb: Path, gold: Path) -> tuple[list[dict], dict]:
     result = invoke("evaluate", kb, gold, *written, code=0)
     assert SENTINEL not in result.output + output.read_text("utf8")
     rows = [json.loads(line) for line in lines.read_text("utf8").splitlines()]
+    invoke("evaluate", kb, gold, "--errors", gold.with_suffix(".csv"), code=0)
+    firsts = [row["answers"][0]["cui"] if row["answers"] else "" for row in rows]
+    table = read_dicts(gold.with_suffix(".csv"))
+    assert [row["cui"] for row in table] == firsts
+    assert [row["cause"] for row in table] == [row["cause"] for row in rows]
     return rows, json.loads(output.read_text("utf8"))
 
 

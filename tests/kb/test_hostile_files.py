@@ -210,3 +210,13 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
     sign(own_kb)
     with pytest.raises(SapbertError, match=r"E353.*of 2\d do"):
         probe_kb(load_kb(own_kb))
+
+
+def test_a_schema_that_is_no_utf8_is_an_error(own_kb):
+    path = read_version(own_kb).path("concepts.db")
+    content = path.read_bytes()
+    assert b"TABLE retired" in content
+    path.write_bytes(content.replace(b"TABLE retired", b"TABLE\xa0retired"))
+    sign(own_kb)
+    with pytest.raises(SapbertError, match="E306"):
+        load_kb(own_kb)
