@@ -27,9 +27,9 @@ try:
     build_kb(concepts, folder / "other", str(encoder), backend="brutal")
 except SapbertError as error:
     message = str(error)
-from training.losses.registry import load_registry
+from training.losses.functions import registry
 import torch
-loss = load_registry().losses.get("extras.cosine.v1")(margin=0.5)
+loss = registry.losses.get("extras.cosine.v1")(margin=0.5)
 vectors = torch.eye(2)
 masks = torch.tensor([[0, 1], [1, 0]]), torch.zeros(2, 2)
 print(json.dumps([kb.manifest.index.backend, kb.manifest.index.settings,

@@ -22,7 +22,7 @@ from training.losses.from_library import (
     make_triplet_loss,
     nca_loss,
 )
-from training.losses.registry import Loss, Miner
+from training.losses.functions import Loss, Miner
 from training.losses.sapbert import (
     hierarchical_loss,
     mine_all_pairs,

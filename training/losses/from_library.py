@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from spacy_sapbert.errors import SapbertError
-from training.losses.registry import Loss, register_partial, registry
+from training.losses.functions import Loss, register_partial, registry
 
 
 def from_library(make: Callable[[Any], Any]) -> Loss:

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from training.losses.registry import Loss, register_partial, registry
+from training.losses.functions import Loss, register_partial, registry
 
 
 @register_partial(registry.miners, "spacy-sapbert.NoMiner.v1")

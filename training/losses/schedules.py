@@ -7,7 +7,7 @@ and 3/4 to 1 at the step after. The first step therefore changes the weights, to
 from collections.abc import Callable
 
 from spacy_sapbert.errors import SapbertError
-from training.losses.registry import Schedule, registry
+from training.losses.functions import Schedule, registry
 
 
 @registry.schedules("spacy-sapbert.Constant.v1")

@@ -26,7 +26,8 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import check_file
-from training.losses.registry import Loss, Miner, Schedule, load_registry
+from training.losses import from_library, sapbert, schedules  # noqa: F401
+from training.losses.functions import Loss, Miner, Schedule, registry
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
 LARGEST_SEED = 2**32 - 1  # of NumPy
@@ -43,7 +44,7 @@ def resolve_function(section: Any, info: ValidationInfo) -> Any:
         return section
     try:
         name = str(info.field_name)
-        return load_registry().resolve({name: section})[name]
+        return registry.resolve({name: section})[name]
     except ConfigValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, each.get('loc', [])))}: {each.get('msg')}"
@@ -236,7 +237,7 @@ def read_config(
     if overrides:
         config = config.merge(nest_values(overrides))
     make_settings(config)
-    filled: Config = load_registry().fill(config)
+    filled: Config = registry.fill(config)
     return filled
 
 

@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
 from training.data.dataset import DatasetMeta, MadeOf, PairDataset, build_dataset
-from training.losses.registry import load_registry
+from training.losses.functions import registry
 from training.trainer import embedding
 from training.trainer.batches import (
     Lines,
@@ -262,7 +262,7 @@ def undivided_step(
 
 
 DEFAULT_LOSS = "spacy-sapbert.MultiSimilarityLoss.v1"
-LOSSES: list[str] = sorted({*load_registry().losses.get_all()} - {DEFAULT_LOSS})
+LOSSES: list[str] = sorted({*registry.losses.get_all()} - {DEFAULT_LOSS})
 
 
 @pytest.mark.parametrize(

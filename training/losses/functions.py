@@ -29,13 +29,6 @@ class registry(confection.registry):
     schedules = catalogue.create("spacy_sapbert", "schedules", entry_points=True)
 
 
-def load_registry() -> type[registry]:
-    """Return the registry after importing the modules that register functions."""
-    from training.losses import from_library, sapbert, schedules  # noqa: F401
-
-    return registry
-
-
 def register_partial(kind: Any, name: str) -> Callable[[Function], Function]:
     """Register a loss or a miner; its keyword-only arguments are those of the config.
 
