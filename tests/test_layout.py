@@ -86,6 +86,14 @@ def test_imports_between_packages_have_no_cycle():
     TopologicalSorter(package_imports()).prepare()
 
 
+def test_imports_between_modules_have_no_cycle():
+    """Imports in functions, and those that only a type checker reads, count too."""
+    graph = read_graph()
+    modules = {name for name in graph.modules if name.startswith(PACKAGES)}
+    imports = {m: graph.find_modules_directly_imported_by(m) for m in modules}
+    TopologicalSorter({m: names & modules for m, names in imports.items()}).prepare()
+
+
 def test_files_that_are_no_modules_are_in_the_wheel():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
     patterns = data["tool"]["setuptools"]["package-data"]["spacy_sapbert"]
