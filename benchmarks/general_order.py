@@ -19,9 +19,14 @@ from benchmarks.order import SETS, build, leave_out_composites, read_documents
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.order.boost import fit_trees, join_candidates
-from spacy_sapbert.kb.order.fit import Example
-from spacy_sapbert.kb.order.names import GENERAL_FILE, LEFT_FAR, SEED, make_examples
+from spacy_sapbert.kb.learned_order.boost import fit_trees, join_candidates
+from spacy_sapbert.kb.learned_order.fit import Example
+from spacy_sapbert.kb.learned_order.names import (
+    GENERAL_FILE,
+    LEFT_FAR,
+    SEED,
+    make_examples,
+)
 from spacy_sapbert.kb.teaching.documents import resolve_documents
 from spacy_sapbert.kb.teaching.examples import search_names
 from spacy_sapbert.linking.features import EXCLUDED, OF_NAMES, pool_concepts

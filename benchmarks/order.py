@@ -28,10 +28,10 @@ from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.order import names as order_of_names
+from spacy_sapbert.kb.learned_order import names as order_of_names
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept, read_concepts, write_concepts
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 from training.corpora.biosyn import (
     KnownConcepts,
     preprocess_concepts,

@@ -11,8 +11,8 @@ import typer
 from benchmarks.harness import machine_line, print_table, run_cli
 from spacy_sapbert.evaluation.gold_mentions import read_mentions
 from spacy_sapbert.io.terminal import msg
+from spacy_sapbert.kb.indexes.backends import Index
 from spacy_sapbert.kb.indexes.exact import search_blocks
-from spacy_sapbert.kb.indexes.registry import Index
 from spacy_sapbert.kb.indexes.row_file import RowFile
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 

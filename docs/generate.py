@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spacy_sapbert.evaluation.diagnose import CAUSES
-from spacy_sapbert.formats.registry import FORMATS
+from spacy_sapbert.formats.format_table import FORMATS
 from spacy_sapbert.kb.folder.layout import OVERLAY, PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
 from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
-from spacy_sapbert.vocabularies.registry import READERS
+from spacy_sapbert.vocabularies.reader_table import READERS
 
 DOCS = Path(__file__).parent
 

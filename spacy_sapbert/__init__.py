@@ -32,11 +32,11 @@ PUBLIC = {
     "read_concepts": "vocabularies.concepts",
     "read_corpus": "formats.corpus",
     "read_docs": "formats.gold_docs",
-    "read_vocabulary": "vocabularies.registry",
+    "read_vocabulary": "vocabularies.reader_table",
     "remove_concepts": "kb.edits.change",
     "teach": "pipeline.teaching",
     "write_concepts": "vocabularies.concepts",
-    "write_linked": "formats.registry",
+    "write_linked": "formats.format_table",
 }
 __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from .encoder.encoder import EncoderConfig as EncoderConfig
     from .errors import SapbertError as SapbertError
     from .formats.corpus import read_corpus as read_corpus
+    from .formats.format_table import write_linked as write_linked
     from .formats.gold_docs import read_docs as read_docs
-    from .formats.registry import write_linked as write_linked
     from .kb.building.build import build_kb as build_kb
     from .kb.edits.change import add_concepts as add_concepts
     from .kb.edits.change import remove_concepts as remove_concepts
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .vocabularies.concepts import Concept as Concept
     from .vocabularies.concepts import read_concepts as read_concepts
     from .vocabularies.concepts import write_concepts as write_concepts
-    from .vocabularies.registry import read_vocabulary as read_vocabulary
+    from .vocabularies.reader_table import read_vocabulary as read_vocabulary
     from .vocabularies.report import Report as Report
 
 

@@ -6,10 +6,10 @@ from may change.
 
 from typing import TYPE_CHECKING, Any
 
-from .formats.registry import Format
-from .kb.indexes.registry import Backend, best_first, setting
+from .formats.format_table import Format
+from .kb.indexes.backends import Backend, best_first, setting
 from .vocabularies.facts import CODE, NAME, PARENT, Fact
-from .vocabularies.registry import Reader
+from .vocabularies.reader_table import Reader
 from .vocabularies.report import read_good_lines
 from .vocabularies.tables.delimited import read_columns
 

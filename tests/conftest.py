@@ -307,7 +307,7 @@ def exported_kb(sample_kb, tmp_path_factory) -> Path:
 
     Processes that use it start twice as fast: they import no transformers.
     """
-    from spacy_sapbert.kb.settings import export_kb
+    from spacy_sapbert.kb.adjust import export_kb
 
     folder = tmp_path_factory.mktemp("exported") / "kb"
     shutil.copytree(sample_kb, folder)
@@ -391,7 +391,7 @@ def letters_order() -> Any:
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
     """A tenth of the trees, which take most of the time of a teaching."""
-    from spacy_sapbert.kb.order import boost
+    from spacy_sapbert.kb.learned_order import boost
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boost, "TREES", boost.TREES // 10)
@@ -404,7 +404,7 @@ def few_mentions() -> Iterator[None]:
 
     A knowledge base that tests share is made before, with all of them.
     """
-    from spacy_sapbert.kb.order import names
+    from spacy_sapbert.kb.learned_order import names
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(names, "MOST_NAMES", 200)
@@ -462,13 +462,13 @@ def demo_folder(make_kb, make_once, tmp_path_factory) -> Path:
 
     Its order is learned of fewer mentions, which takes a few seconds.
     """
-    from spacy_sapbert.vocabularies.registry import read_vocabulary
+    from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 
     def build(folder: Path) -> None:
         concepts = read_vocabulary(ROOT / "assets" / "sample", languages=("ENG", "SPA"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("spacy_sapbert.kb.order.names.MOST_NAMES", 500)
-            patch.setattr("spacy_sapbert.kb.order.names.MOST_OTHERS", 100)
+            patch.setattr("spacy_sapbert.kb.learned_order.names.MOST_NAMES", 500)
+            patch.setattr("spacy_sapbert.kb.learned_order.names.MOST_OTHERS", 100)
             make_kb(folder, concepts, backend="exact", engine="auto")
 
     folder = tmp_path_factory.mktemp("demo")

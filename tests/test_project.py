@@ -25,7 +25,7 @@ from thinc.api import Config
 from weasel.util import load_project_config
 
 from spacy_sapbert.encoder.minilm import MODULE, PACKAGE
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "tests" / "vocabularies" / "examples"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_sapbert.formats.registry import load_reader
+from spacy_sapbert.formats.format_table import load_reader
 
 SAMPLE = Path(__file__).parents[1] / "assets" / "sample"
 FOLDERS = {"en": "notes", "es": "notas"}

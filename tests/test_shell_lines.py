@@ -19,7 +19,7 @@ from spacy.cli._util import app as spacy_app
 
 from spacy_sapbert.cli.main import app as package_app
 from spacy_sapbert.io.tables.files import read_rows, write_table
-from spacy_sapbert.kb.order import names
+from spacy_sapbert.kb.learned_order import names
 from tests.commands import invoke, make_tree
 from training.__main__ import app as training_app
 from training.trainer.settings import parse_overrides, read_config

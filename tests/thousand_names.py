@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spacy_sapbert.kb.order.noise import disturb_names
+from spacy_sapbert.kb.learned_order.noise import disturb_names
 from spacy_sapbert.linking.text import roman
 from spacy_sapbert.vocabularies.concepts import Concept
 

@@ -22,7 +22,7 @@ from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, select_m
 from spacy_sapbert.io.reading import check_file, read_line_blocks
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.reader_table import guess_format
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
 from training.trainer.settings import (

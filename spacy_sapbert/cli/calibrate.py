@@ -97,11 +97,11 @@ def calibrate(
     """
     from ..evaluation import calibration as evaluation
     from ..evaluation.gold_mentions import read_aliases
+    from ..kb.adjust import has_learned_order, write_calibration
     from ..kb.folder.publication import check_writable, read_only_kb
     from ..kb.folder.records import Calibration
     from ..kb.folder.versions import find_kb
     from ..kb.knowledge_base import load_kb
-    from ..kb.settings import has_learned_order, write_calibration
     from ..linking.probability import score_probability
 
     evaluation.parse_criterion(criterion)

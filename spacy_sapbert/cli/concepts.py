@@ -17,7 +17,7 @@ from ..io.writing import write_atomically, write_json
 from ..vocabularies.concepts import write_concepts
 from ..vocabularies.hierarchy import describe_problems, watch_parents
 from ..vocabularies.options import READ_OPTIONS
-from ..vocabularies.registry import (
+from ..vocabularies.reader_table import (
     READERS,
     list_readers,
     list_takers,

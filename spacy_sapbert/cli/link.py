@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from ..errors import SapbertError
+from ..formats.format_table import FORMATS, list_formats
 from ..formats.inputs.rows import COLUMNS
-from ..formats.registry import FORMATS, list_formats
 from ..io.progress import format_count, format_time
 from ..io.terminal import msg, printable
 from .app import app, keep_inputs
@@ -222,7 +222,7 @@ def describe_interrupted(output: Path, *, in_parts: bool) -> str:
     """Return what a stopped run has written."""
     if not in_parts:
         return f"Interrupted: {output} was not written."
-    from ..formats.parts import read_state
+    from ..formats.shards import read_state
 
     state = read_state(output) if output.is_dir() else None
     parts = state["parts"] if state is not None else []

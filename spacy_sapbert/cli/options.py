@@ -15,7 +15,7 @@ import typer
 
 from ..errors import SapbertError
 from ..formats.documents import FailOrSkip
-from ..formats.registry import FORMATS, list_formats
+from ..formats.format_table import FORMATS, list_formats
 from ..io.reading import read_lines
 from ..io.terminal import msg
 

@@ -18,7 +18,7 @@ from ..formats.gold import GoldDocument, GoldMention
 from ..io.version import __version__
 from ..kb.folder.records import Calibration, Logistic
 from ..kb.knowledge_base import KnowledgeBase
-from ..kb.order.fit import measure_thresholds
+from ..kb.learned_order.fit import measure_thresholds
 from ..linking.candidates import Candidate
 from ..linking.probability import (
     DIGITS,

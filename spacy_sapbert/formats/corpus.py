@@ -11,11 +11,11 @@ from typing import Any
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
+from .format_table import file_ending, load_reader
 from .gold import LONGEST, GoldDocument
 from .inputs.files import BRAT, TEXT, detect_format, read_head
 from .inputs.rows import DELIMITERS
 from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
-from .registry import file_ending, load_reader
 
 SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers

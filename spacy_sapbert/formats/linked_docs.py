@@ -15,11 +15,11 @@ from ..io.tables.formulas import undefuse
 from .corpus import detect_corpus, open_corpus, read_columns
 from .documents import raise_error
 from .entities import COLUMNS, RUN_COLUMNS, LinkedDoc, LinkedEntity, describe_mention
+from .format_table import file_ending, list_formats, load_function
 from .gold import GoldDocument
 from .inputs.rows import COLUMNS as DOCUMENT
 from .inputs.rows import Columns, read_json_rows, to_plain
 from .mention_tables import find_rows
-from .registry import file_ending, list_formats, load_function
 
 JSON_LINES, DOCBIN, ENTITIES = "jsonl", "spacy", "entities"
 NEEDED = ("start", "end", "cui")  # columns of a table of mentions

@@ -15,6 +15,7 @@ from ..io.tables.formulas import undefuse
 from ..vocabularies.report import Report
 from ..vocabularies.sssom import NOTHING, OWN, read_exact
 from .documents import OnError, raise_error
+from .format_table import file_ending, list_formats, load_function
 from .gold import (
     MENTIONS,
     NOWHERE,
@@ -27,7 +28,6 @@ from .gold import (
     split_ids,
 )
 from .inputs.rows import Columns, Row
-from .registry import file_ending, list_formats, load_function
 
 BARS = "||"
 COLUMNS = ("mention", "ids")

@@ -52,7 +52,7 @@ def entity_row(entity: LinkedEntity, include_text: bool) -> list[str]:
 def write_docs(
     docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
 ) -> None:
-    """Write a table for each linked document; see `registry.Writer`."""
+    """Write a table for each linked document; see `format_table.Writer`."""
     for doc in docs:
         rows = [entity_row(entity, include_text) for entity in doc.entities]
         heading = shorten(str(doc.id))

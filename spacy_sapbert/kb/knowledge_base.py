@@ -20,7 +20,7 @@ from ..vocabularies.concepts import Concept
 from .filters import FilterResult, check_options
 from .folder.publication import unpack_files, version_to_files
 from .folder.versions import Version, find_kb, read_version, verify_files
-from .indexes.registry import Index
+from .indexes.backends import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
 from .search import MentionSearch
 from .store import Store

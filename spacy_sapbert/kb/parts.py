@@ -22,10 +22,10 @@ from .folder.layout import (
     has_rows,
 )
 from .folder.versions import Version
+from .indexes.backends import Index, index_files, load_index
 from .indexes.exact import LayeredIndex
-from .indexes.registry import Index, index_files, load_index
 from .ngrams import NgramIndex, load_ngrams
-from .store import Store, name_key
+from .store import Store, row_key
 
 if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
@@ -211,7 +211,7 @@ class EmbeddedTexts(NamedTuple):
 def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
     """Embed texts; one with the token ids of a row has the vector of the row."""
     token_ids, truncated = parts.encoder.tokenize(texts)
-    keys = [name_key(ids) for ids in token_ids]
+    keys = [row_key(ids) for ids in token_ids]
     rows = parts.store.rows_of_keys(keys)
     new = {k: ids for k, ids in zip(keys, token_ids, strict=True) if k not in rows}
     numbers = {key: number for number, key in enumerate([*rows, *new])}

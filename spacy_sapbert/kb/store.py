@@ -29,7 +29,7 @@ OF_CONCEPTS = (
 )
 
 
-def name_key(token_ids: Sequence[int]) -> bytes:
+def row_key(token_ids: Sequence[int]) -> bytes:
     """Return the key of a row: 16 bytes, equal for equal token ids."""
     ids = array("q", token_ids).tobytes()
     return hashlib.blake2b(ids, digest_size=16).digest()
@@ -112,7 +112,7 @@ class Store:
         )
 
     def rows_of_keys(self, keys: Iterable[bytes]) -> dict[bytes, int]:
-        """Return the row of each key (from `name_key`) that has one."""
+        """Return the row of each key (from `row_key`) that has one."""
         sql = "SELECT key, row FROM rows WHERE key IN ({})"
         return dict(self.query_many(sql, keys))
 

@@ -34,7 +34,7 @@ LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 
 # Group → features. All are larger for a better candidate only by chance: the weights
 # of the ranker have signs.
-GROUPS: dict[str, tuple[str, ...]] = {
+GROUPED: dict[str, tuple[str, ...]] = {
     "cosine": (
         "cosine",
         "cosine_gap",
@@ -85,14 +85,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
 MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
 # It would be excluded, but the mention only says more than one of its names.
 NARROWED = "narrowed"
-FEATURES = tuple(name for group in GROUPS.values() for name in group)
+FEATURES = tuple(name for group in GROUPED.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (
     "cosine",
     "cosine_gap",
     "vocabulary_share",
     "vocabulary_rank",
-    *(n for g in ("3-grams", "characters", "words", "coverage") for n in GROUPS[g]),
+    *(n for g in ("3-grams", "characters", "words", "coverage") for n in GROUPED[g]),
 )
 
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
@@ -389,7 +389,7 @@ def compute_features(
     compared = [
         compare_words(of_concept[0][1], of_concept[0][0]) for of_concept in pairs
     ]
-    table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPS["words"]))
+    table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPED["words"]))
     cosines = [names.cosine for names in near]
     similarities = [names.similarity for names in near]
     vocabulary = [names.vocabulary for names in near]
@@ -454,7 +454,7 @@ def compute_features(
             "preferred": [float(names.nearest.preferred) for names in near],
             **compute_annotated(pool, counts, concept_counts or {}),
         }
-    features = dict(zip(GROUPS["words"], table.T, strict=True))
+    features = dict(zip(GROUPED["words"], table.T, strict=True))
     values = np.array([*columns.values()], dtype=np.float64)
     features |= zip(columns, values.reshape(len(columns), len(near)), strict=True)
     return features

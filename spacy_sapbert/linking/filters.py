@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from .languages import ENGLISH
-from .settings import Settings, SortedTexts, unknown_setting
+from .settings_base import Settings, SortedTexts, unknown_setting
 
 # The semantic groups of UMLS and the types in each.
 # SOURCE: McCray et al. (2001), Aggregating UMLS semantic types for reducing conceptual

@@ -14,7 +14,7 @@ from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .parts import in_parts
 from .probability import Logistic, score_probability
-from .ranking import BY_ID, Evidence, break_ties
+from .ranking import BY_ID, TieKeys, break_ties
 
 EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 # Notes of mentions without a concept; they may have candidates all the same.
@@ -259,7 +259,7 @@ def make_evidence(
     label: str,
     linked: frozenset[str],
     counts: Mapping[str, int],
-) -> Evidence:
+) -> TieKeys:
     """Return the evidence that breaks ties, in the order of the options.
 
     `linked` are unambiguous concepts of the document, none = coherence does not count;

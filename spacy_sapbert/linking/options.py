@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from .filters import Filter, make_filter
-from .settings import (
+from .settings_base import (
     OrderedTexts,
     Settings,
     SomeTexts,

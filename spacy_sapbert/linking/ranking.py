@@ -7,7 +7,7 @@ from typing import Any
 from .candidates import SORT_DIGITS, Entry, RankedEntry
 
 # Evidence that breaks ties: its name, and a value of an entry; smaller values first.
-Evidence = Sequence[tuple[str, Callable[[Entry], Any]]]
+TieKeys = Sequence[tuple[str, Callable[[Entry], Any]]]
 
 BY_ID = "id"  # no evidence broke the tie, only the order of the ids
 
@@ -61,7 +61,7 @@ def rank_concepts(
 
 
 def break_ties(
-    ranked: Sequence[RankedEntry], evidence: Evidence
+    ranked: Sequence[RankedEntry], evidence: TieKeys
 ) -> list[tuple[RankedEntry, str | None]]:
     """Order concepts with equal scores by evidence, the most important first.
 

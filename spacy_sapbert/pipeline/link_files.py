@@ -15,12 +15,7 @@ from ..errors import SapbertError, check_choice, check_range
 from ..formats.documents import Document, FailOrSkip, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
 from ..formats.entities import RUN_COLUMNS, LinkedDoc
-from ..formats.inputs.files import InputFile, count_documents, list_inputs
-from ..formats.inputs.reading import ENTITIES, read_documents
-from ..formats.inputs.rows import COLUMNS, Columns
-from ..formats.omop import SOURCE as OMOP
-from ..formats.parts import FAILED, Part, lock_folder, open_state, write_parts
-from ..formats.registry import (
+from ..formats.format_table import (
     Format,
     Writer,
     check_library,
@@ -30,6 +25,11 @@ from ..formats.registry import (
     load_writer,
     open_target,
 )
+from ..formats.inputs.files import InputFile, count_documents, list_inputs
+from ..formats.inputs.reading import ENTITIES, read_documents
+from ..formats.inputs.rows import COLUMNS, Columns
+from ..formats.omop import SOURCE as OMOP
+from ..formats.shards import FAILED, Shard, lock_folder, open_state, write_parts
 from ..io.progress import show_progress
 from ..io.reading import file_digest
 from ..io.version import __version__
@@ -408,7 +408,7 @@ def write_folder(
     command: dict[str, Any],
     documents: Iterable[Document],
     write: JobWriter,
-) -> list[Part]:
+) -> list[Shard]:
     """Write the parts that are missing; `command` has all that decides the output."""
     assert job.output is not None
     assert job.shard_size is not None

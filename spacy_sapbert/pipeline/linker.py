@@ -23,7 +23,7 @@ from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from ..linking.parts import in_parts
-from ..linking.settings import describe_values
+from ..linking.settings_base import describe_values
 from .abbreviation_detector import long_form_text, wrong_attribute
 from .kb_component import KbComponent, OpenedKb
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
-LONG_FORM, ENTITIES, GROUPS = "span._.long_form", "doc.ents", "doc.spans"
+LONG_FORM, ENTITIES, SPAN_GROUPS = "span._.long_form", "doc.ents", "doc.spans"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 KB_FILE = "CURRENT"  # that a knowledge base has
 NAMES = "names"  # the value of `mentions`
@@ -81,7 +81,7 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
 
 
 def list_detectors(nlp: "Language", spans_key: str | None) -> list[str]:
-    what = ENTITIES if spans_key is None else GROUPS
+    what = ENTITIES if spans_key is None else SPAN_GROUPS
     return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
@@ -158,7 +158,7 @@ def open_pipeline(
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
     if not list_detectors(nlp, spans_key):
-        what = ENTITIES if spans_key is None else GROUPS
+        what = ENTITIES if spans_key is None else SPAN_GROUPS
         components = ", ".join(nlp.pipe_names)
         raise SapbertError(
             "E508",

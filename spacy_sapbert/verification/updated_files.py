@@ -22,11 +22,11 @@ from ..formats import omop
 from ..formats.docbin import read_docbin
 from ..formats.documents import raise_error
 from ..formats.entities import LinkedDoc, LinkedEntity, describe_entities
+from ..formats.format_table import file_ending, list_formats, load_writer, open_target
 from ..formats.gold import NIL, is_no_id
 from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
-from ..formats.registry import file_ending, list_formats, load_writer, open_target
 from ..io.progress import show_progress
 from ..io.tables.columns import find_columns
 from ..io.tables.files import find_kind, read_cell, read_header, read_rows, write_table

@@ -12,9 +12,9 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_sapbert.kb.adjust import change_kb
 from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.settings import change_kb
 from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"

@@ -19,10 +19,10 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.onnx_engine import count_threads
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.adjust import export_kb
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.versions import list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.settings import export_kb
 
 NAMES = [
     "Heart attack",

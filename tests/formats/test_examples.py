@@ -28,12 +28,12 @@ from spacy_sapbert.formats.convert import convert_corpus
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.documents import FIELDS
 from spacy_sapbert.formats.entities import LinkedDoc, describe_docs
+from spacy_sapbert.formats.format_table import FORMATS, load_writer, open_target
 from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import Columns
 from spacy_sapbert.formats.linked_docs import detect_linked, open_linked
-from spacy_sapbert.formats.registry import FORMATS, load_writer, open_target
 from tests.golden import read_cases
 from tests.pipelines import NLP, make_nlp
 

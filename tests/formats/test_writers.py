@@ -21,8 +21,8 @@ from spacy_sapbert.formats.arrow import to_text
 from spacy_sapbert.formats.brat import file_name
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import describe_docs
-from spacy_sapbert.formats.parts import STATE_FILE
-from spacy_sapbert.formats.registry import load_writer, write_linked
+from spacy_sapbert.formats.format_table import load_writer, write_linked
+from spacy_sapbert.formats.shards import STATE_FILE
 from spacy_sapbert.formats.table import WIDEST, shorten
 from spacy_sapbert.io.tables.formulas import FORMULA, defuse
 from spacy_sapbert.vocabularies.concepts import Concept

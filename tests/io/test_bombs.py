@@ -16,9 +16,9 @@ from pathlib import Path
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
-from spacy_sapbert.formats.registry import load_reader
+from spacy_sapbert.formats.format_table import load_reader
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.registry import READERS, read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import READERS, read_vocabulary
 
 def read(format, path):
     if format == "documents":

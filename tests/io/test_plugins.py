@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.extending import Backend, Format, Reader
-from spacy_sapbert.formats import registry as formats
-from spacy_sapbert.formats.registry import FORMATS, list_formats, list_suffixes
+from spacy_sapbert.formats import format_table as formats
+from spacy_sapbert.formats.format_table import FORMATS, list_formats, list_suffixes
 from spacy_sapbert.io import plugins
 from spacy_sapbert.io.plugins import load_plugins
-from spacy_sapbert.kb.indexes import registry as backends
-from spacy_sapbert.kb.indexes.registry import BACKENDS, list_backends
-from spacy_sapbert.vocabularies import registry as readers
-from spacy_sapbert.vocabularies.registry import READERS, guess_format, list_readers
+from spacy_sapbert.kb.indexes import backends
+from spacy_sapbert.kb.indexes.backends import BACKENDS, list_backends
+from spacy_sapbert.vocabularies import reader_table as readers
+from spacy_sapbert.vocabularies.reader_table import READERS, guess_format, list_readers
 from tests.commands import invoke
 
 SENTINEL = "SENTINELTEXT"

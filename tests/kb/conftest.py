@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_sapbert.kb.indexes.registry import (
+from spacy_sapbert.kb.indexes.backends import (
     Index,
     build_index,
     load_index,

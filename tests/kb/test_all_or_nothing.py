@@ -13,6 +13,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import FolderKind, write_folder_atomically
+from spacy_sapbert.kb.adjust import change_kb, export_kb
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
@@ -21,7 +22,6 @@ from spacy_sapbert.kb.indexes import faiss_graph
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.packages import package_kb
 from spacy_sapbert.kb.parts import EmbeddedTexts
-from spacy_sapbert.kb.settings import change_kb, export_kb
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention

@@ -11,6 +11,7 @@ import pytest
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import write_json
+from spacy_sapbert.kb.adjust import change_kb
 from spacy_sapbert.kb.building import row_vectors
 from spacy_sapbert.kb.building.build import BuildOptions, build_kb
 from spacy_sapbert.kb.building.row_vectors import (
@@ -25,7 +26,6 @@ from spacy_sapbert.kb.indexes.exact import Exact
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
 from spacy_sapbert.kb.indexes.hnsw import Hnsw
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.settings import change_kb
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.building import build_small_kb
 from tests.commands import invoke

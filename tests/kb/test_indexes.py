@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes import exact, faiss_graph, hnsw, registry, row_file
+from spacy_sapbert.kb.indexes import backends, exact, faiss_graph, hnsw, row_file
+from spacy_sapbert.kb.indexes.backends import Index, choose_index, make_backend
 from spacy_sapbert.kb.indexes.exact import keep_best, search_among
-from spacy_sapbert.kb.indexes.registry import Index, choose_index, make_backend
 from spacy_sapbert.kb.indexes.row_file import (
     RowFile,
     encode_rows,
@@ -246,7 +246,7 @@ FORKING = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from spacy_sapbert.kb.indexes.registry import *
+from spacy_sapbert.kb.indexes.backends import *
 vectors = np.random.default_rng(5).normal(size=(400, 8)).astype("f4")
 vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 for number, (backend, settings) in enumerate(eval(sys.argv[2])):
@@ -332,7 +332,7 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(unit_rows, tmp_path):
 def test_choose_index_by_memory_and_libraries(
     rows, width, missing, expected, monkeypatch
 ):
-    monkeypatch.setattr(registry, "is_usable", lambda backend: backend not in missing)
+    monkeypatch.setattr(backends, "is_usable", lambda backend: backend not in missing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_index(rows, width) == make_backend(expected)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.kb.folder.records import AtThreshold
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
-from spacy_sapbert.kb.order import names as order_of_names
-from spacy_sapbert.kb.order.fit import (
+from spacy_sapbert.kb.learned_order import names as order_of_names
+from spacy_sapbert.kb.learned_order.fit import (
     Example,
     check_right,
     compute_chances,
@@ -24,7 +24,7 @@ from spacy_sapbert.kb.order.fit import (
     fit_weights,
     measure_thresholds,
 )
-from spacy_sapbert.kb.order.names import (
+from spacy_sapbert.kb.learned_order.names import (
     LEFT_FAR,
     LEFT_OUT,
     NO_CONCEPT,
@@ -42,7 +42,7 @@ from spacy_sapbert.kb.order.names import (
     make_new_words,
     make_other_groups,
 )
-from spacy_sapbert.kb.order.noise import (
+from spacy_sapbert.kb.learned_order.noise import (
     KINDS,
     drop_word,
     join_words,

@@ -17,11 +17,11 @@ from spacy_sapbert import add_concepts, load_kb, remove_concepts, teach
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
+from spacy_sapbert.kb.adjust import change_kb, write_calibration
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
 from spacy_sapbert.kb.folder.versions import list_history, list_versions
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.search import VOCABULARY_NAME
-from spacy_sapbert.kb.settings import change_kb, write_calibration
 from spacy_sapbert.kb.teaching.documents import AnnotationCounts, resolve_documents
 from spacy_sapbert.kb.teaching.examples import (
     FOLDS,

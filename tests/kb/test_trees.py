@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from spacy_sapbert.kb.order import boost
-from spacy_sapbert.kb.order.boost import (
+from spacy_sapbert.kb.learned_order import boost
+from spacy_sapbert.kb.learned_order.boost import (
     QUESTIONS,
     Candidates,
     compute_gains,
@@ -17,7 +17,7 @@ from spacy_sapbert.kb.order.boost import (
     grow_tree,
     join_candidates,
 )
-from spacy_sapbert.kb.order.names import load_general
+from spacy_sapbert.kb.learned_order.names import load_general
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, OF_NAMES, REAL
 from spacy_sapbert.linking.ranker import BEHIND_FIRST, Ranker, Weights
 from spacy_sapbert.linking.trees import Trees

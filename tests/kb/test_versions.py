@@ -15,6 +15,7 @@ import pytest
 
 from spacy_sapbert.encoder.encoder import EncoderConfig
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.adjust import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import (
@@ -26,7 +27,6 @@ from spacy_sapbert.kb.folder.publication import (
 )
 from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb, open_files
-from spacy_sapbert.kb.settings import change_kb, export_kb, write_calibration
 from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import (

@@ -13,7 +13,7 @@ from spacy.tokens import DocBin
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
-from spacy_sapbert.formats.registry import list_formats
+from spacy_sapbert.formats.format_table import list_formats
 from spacy_sapbert.io.tables.files import read_rows, write_table
 from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb

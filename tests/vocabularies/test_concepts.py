@@ -18,7 +18,7 @@ from spacy_sapbert.vocabularies.concepts import (
     read_concepts,
     write_concepts,
 )
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 from tests.vocabularies.whole import read
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

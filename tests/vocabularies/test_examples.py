@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, concept_to_json, write_concepts
-from spacy_sapbert.vocabularies.registry import READERS, read_vocabularies
+from spacy_sapbert.vocabularies.reader_table import READERS, read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
 from tests.golden import read_cases
 

@@ -10,7 +10,7 @@ import pytest
 
 from spacy_sapbert.io import plugins
 from spacy_sapbert.io.plugins import load_plugins
-from spacy_sapbert.vocabularies import registry
+from spacy_sapbert.vocabularies import reader_table
 from tests.vocabularies.whole import fail, read
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "hierarchies"
@@ -21,10 +21,10 @@ def installed(monkeypatch) -> Iterator[None]:
     """The package of the folder, as if pip had installed it."""
     declared = tomllib.loads((FOLDER / "pyproject.toml").read_text("utf8"))["project"]
     points = [
-        EntryPoint(name, value, registry.PLUGINS)
-        for name, value in declared["entry-points"][registry.PLUGINS].items()
+        EntryPoint(name, value, reader_table.PLUGINS)
+        for name, value in declared["entry-points"][reader_table.PLUGINS].items()
     ]
-    find = {registry.PLUGINS: points}.get
+    find = {reader_table.PLUGINS: points}.get
     monkeypatch.setattr(plugins, "entry_points", lambda group: find(group, []))
     monkeypatch.syspath_prepend(str(FOLDER))
     load_plugins.cache_clear()

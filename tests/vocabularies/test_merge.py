@@ -11,7 +11,7 @@ from spacy_sapbert.vocabularies.compare import (
     describe_difference,
 )
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
-from spacy_sapbert.vocabularies.registry import read_vocabularies
+from spacy_sapbert.vocabularies.reader_table import read_vocabularies
 from spacy_sapbert.vocabularies.report import Report
 from tests.vocabularies.test_examples import FOLDER
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.reader_table import guess_format
 from tests.vocabularies import whole
 from tests.vocabularies.test_examples import FOLDER
 from tests.vocabularies.whole import read

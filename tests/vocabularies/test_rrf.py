@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spacy_sapbert.io import reading
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.rrf.tables import COLUMNS
 from tests.vocabularies import whole

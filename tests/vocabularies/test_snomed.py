@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.vocabularies.registry import guess_format
+from spacy_sapbert.vocabularies.reader_table import guess_format
 from tests.vocabularies.test_examples import FOLDER
 from tests.vocabularies.whole import read
 

@@ -7,7 +7,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept
-from spacy_sapbert.vocabularies.registry import read_vocabulary
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 from spacy_sapbert.vocabularies.report import Report
 
 

@@ -155,7 +155,7 @@ def set_values(
 
     Example: spacy sapbert kb set models/kb threshold=0.5
     """
-    from ...kb.settings import change_kb
+    from ...kb.adjust import change_kb
 
     index, threshold = [], None
     for setting in settings:
@@ -190,7 +190,7 @@ def export(
 
     Example: spacy sapbert kb export-onnx models/kb
     """
-    from ...kb.settings import export_kb
+    from ...kb.adjust import export_kb
 
     cosine = export_kb(check_folder(kb))
     if not quiet:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...errors import SapbertError
 from ...io.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
-from ..registry import file_ending, list_formats
+from ..format_table import file_ending, list_formats
 
 TEXT, BRAT = "text", "brat"
 ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file

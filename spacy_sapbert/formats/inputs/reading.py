@@ -20,8 +20,8 @@ from ..documents import (
     raise_error,
     read_text,
 )
+from ..format_table import list_formats, load_function
 from ..gold import GoldMention
-from ..registry import list_formats, load_function
 from .files import BRAT, TEXT, InputFile
 from .rows import COLUMNS, Columns, find_field, make_document
 

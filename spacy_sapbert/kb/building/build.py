@@ -48,7 +48,7 @@ from ..folder.records import (
     Manifest,
     encoder_fingerprint,
 )
-from ..indexes.registry import (
+from ..indexes.backends import (
     Backend,
     BuildRun,
     check_library,
@@ -57,8 +57,8 @@ from ..indexes.registry import (
     name_choice,
 )
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
+from ..learned_order.names import learn_order
 from ..ngrams import build_ngrams
-from ..order.names import learn_order
 from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb
 from ..store import Store

@@ -24,10 +24,10 @@ from ...io.writing import write_json
 from ...vocabularies.concepts import Concept
 from ..folder.publication import lock_file
 from ..folder.records import Counts
-from ..indexes.registry import Backend, make_backend
+from ..indexes.backends import Backend, make_backend
 from ..indexes.row_file import RowFile, encode_rows, not_finite, write_at
 from ..knowledge_base import KnowledgeBase
-from ..store import name_key
+from ..store import row_key
 from .store_writer import create_store, not_readable, split_batches
 
 ROWS_AT_ONCE = 8_192  # embedded between two flushes to the disk
@@ -114,7 +114,7 @@ class TokenizedNames:
         """Return the row of a tokenised name; None if it has no token ids."""
         if not token_ids:
             return None
-        row = self.rows.setdefault(name_key(token_ids), len(self.rows))
+        row = self.rows.setdefault(row_key(token_ids), len(self.rows))
         if row == len(self.ends):
             self.ids.extend(token_ids)
             self.ends.append(len(self.ids))
@@ -240,7 +240,7 @@ def embed_some(
     vectors = np.empty((len(rows), encoder.width), dtype=np.float32)
     new = [*range(len(rows))]
     if reused is not None:
-        keys = [name_key(ids) for ids in token_ids]
+        keys = [row_key(ids) for ids in token_ids]
         known = reused.store.rows_of_keys(keys)
         old = [number for number, key in enumerate(keys) if key in known]
         new = [number for number, key in enumerate(keys) if key not in known]

@@ -47,11 +47,11 @@ from ..folder.publication import (
 )
 from ..folder.records import OverlayRecord, Teaching
 from ..folder.versions import Version
-from ..indexes.registry import build_index
+from ..indexes.backends import build_index
 from ..indexes.row_file import not_finite
 from ..knowledge_base import KnowledgeBase, open_version
 from ..ngrams import build_ngrams
-from ..store import Store, name_key
+from ..store import Store, row_key
 
 MOST_NAMES = 5  # of a concept, in an error
 VOCABULARY = "vocabulary"  # source of a name whose source is not known
@@ -385,7 +385,7 @@ def write_changes(kb: KnowledgeBase, edits: Edits, path: Path) -> list[str]:
                     concepts.append(concept)
             aliases = [alias for concept in concepts for alias in concept.aliases]
             token_ids, _ = kb.encoder.tokenize(aliases)
-            keys = [name_key(ids) if ids else None for ids in token_ids]
+            keys = [row_key(ids) if ids else None for ids in token_ids]
             known = base.rows_of_keys(filter(None, keys))
             for key, alias in zip(keys, aliases, strict=True):
                 if key is not None and key not in known and key not in new_rows:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...encoder.safety import is_encoder_file
 from ...io.writing import CURRENT, VERSION, FolderKind
-from ..indexes.registry import index_files
+from ..indexes.backends import index_files
 from .records import ENCODER, Manifest
 
 FILE = "meta.json"
@@ -71,7 +71,7 @@ PARTS = (
     Part(
         "index.*",
         "the vectors; row *i* is the distinct tokenised name *i*",
-        "kb.indexes.registry.load_index",
+        "kb.indexes.backends.load_index",
         lambda manifest: index_files(manifest.index.backend, manifest.index.settings),
     ),
     Part(
@@ -121,7 +121,7 @@ PARTS = (
     Part(
         f"{OVERLAY}/index.*",
         "the vectors of new rows",
-        "kb.indexes.registry.load_index",
+        "kb.indexes.backends.load_index",
         lambda manifest: (
             [f"{OVERLAY}/{name}" for name in index_files("exact", {})]
             if has_rows(manifest)

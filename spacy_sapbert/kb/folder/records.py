@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...io.writing import VERSION
 from ...linking.ranker import Ranker
-from ..indexes.registry import make_backend
+from ..indexes.backends import make_backend
 
 FORMAT: Literal[12] = 12
 ENCODER = "encoder"  # folder of a version

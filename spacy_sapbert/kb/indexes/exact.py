@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .registry import EXACT_ROWS, Backend, BuildRun, Index, best_first, check_queries
+from .backends import EXACT_ROWS, Backend, BuildRun, Index, best_first, check_queries
 from .row_file import Vectors, check_size, name_damage, write_rows
 
 FILE = "index.f32"

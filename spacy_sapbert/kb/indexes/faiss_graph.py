@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import not_written
 from ...io import forks
 from ...io.progress import show_progress
-from .registry import Backend, BuildRun, Index, best_first, check_queries, setting
+from .backends import Backend, BuildRun, Index, best_first, check_queries, setting
 from .row_file import (
     RowFile,
     Vectors,

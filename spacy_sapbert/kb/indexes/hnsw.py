@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...io.progress import show_progress
-from .exact import keep_best
-from .registry import (
+from .backends import (
     Backend,
     BuildRun,
     Index,
@@ -21,6 +20,7 @@ from .registry import (
     is_usable,
     setting,
 )
+from .exact import keep_best
 from .row_file import (
     RecordFile,
     Vectors,

@@ -25,7 +25,7 @@ from ...linking.text import name_form
 from ..agreement import Without
 from ..edits.change import TaughtDocument
 from ..knowledge_base import KnowledgeBase
-from ..order.fit import Example
+from ..learned_order.fit import Example
 from ..search import MENTIONS_AT_ONCE, MentionSearch
 
 FOLDS = 5

@@ -22,8 +22,8 @@ from ..folder.publication import draft_version, lock_kb, lock_version, open_targ
 from ..folder.records import Manifest, TaughtFile, Teaching
 from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
-from ..order.boost import fit_trees, join_candidates
-from ..order.fit import check_right, compute_chances, fit_probability
+from ..learned_order.boost import fit_trees, join_candidates
+from ..learned_order.fit import check_right, compute_chances, fit_probability
 from .documents import (
     AnnotationCounts,
     Contradiction,

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...formats.entities import LinkedDoc, LinkedEntity, describe_mention
+from ...formats.format_table import list_formats, load_writer
 from ...formats.gold import NIL, GoldDocument, GoldMention
-from ...formats.registry import list_formats, load_writer
 from ...kb.knowledge_base import KnowledgeBase
 from ...pipeline.teaching import annotate
 from ..problems import check_format

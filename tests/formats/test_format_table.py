@@ -12,14 +12,14 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats import gold
 from spacy_sapbert.formats.corpus import open_corpus
 from spacy_sapbert.formats.entities import BREAKS
-from spacy_sapbert.formats.gold_docs import read_docs
-from spacy_sapbert.formats.registry import (
+from spacy_sapbert.formats.format_table import (
     guess_format,
     list_formats,
     load_reader,
     load_writer,
     write_linked,
 )
+from spacy_sapbert.formats.gold_docs import read_docs
 from tests.pipelines import NLP
 
 BINARY = {"parquet"}

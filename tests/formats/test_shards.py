@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
-from spacy_sapbert.formats.parts import (
+from spacy_sapbert.formats.shards import (
     STATE_FILE,
     digest_document,
     lock_folder,

@@ -14,7 +14,7 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.locate import any_case
-from spacy_sapbert.vocabularies.registry import (
+from spacy_sapbert.vocabularies.reader_table import (
     READERS,
     guess_format,
     read_vocabulary,

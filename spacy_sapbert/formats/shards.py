@@ -28,7 +28,7 @@ FAILED = "failed"  # documents that a part lacks because a component failed
 FileName = Annotated[str, Field(pattern=r"^[^/\\]*$")]  # files of it are removed
 
 
-class Part(TypedDict):
+class Shard(TypedDict):
     """A part that is complete; `documents` is how many of the input it is made of."""
 
     file: FileName
@@ -44,7 +44,7 @@ class OutputState(TypedDict):
     version: Literal[1]
     command: dict[str, Any]
     suffix: FileName
-    parts: list[Part]
+    parts: list[Shard]
     finished: bool
 
 
@@ -150,7 +150,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def check_part(folder: Path, part: Part, documents: Iterable[Document]) -> None:
+def check_part(folder: Path, part: Shard, documents: Iterable[Document]) -> None:
     """Check that a part exists, and that its documents have not changed."""
     path = folder / part["file"]
     size = path.stat().st_size if path.is_file() else None

@@ -15,7 +15,7 @@ from .folder.publication import (
 )
 from .folder.records import ENCODER, EXPORTED, Calibration, IndexRecord, Manifest
 from .folder.versions import Version, read_version, verify_files
-from .indexes.registry import make_backend
+from .indexes.backends import make_backend
 from .knowledge_base import open_version
 from .probe import measure_recall
 
