@@ -22,7 +22,7 @@ from ..formats.entities import COLUMNS, mention_rows
 from ..formats.gold import LONGEST
 from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
 from ..io.forks import ProcessLock
-from ..io.tables.columns import list_columns
+from ..io.tables.headers import list_columns
 from ..kb.folder.versions import find_kb
 from ..linking.options import DEFAULT_OPTIONS, change_options
 from ..pipeline.running import ComponentError, link_batch, open_pipeline

@@ -14,7 +14,7 @@ from ..errors import SapbertError
 from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention, check_ids
-from ..io.tables.columns import show_id
+from ..io.tables.headers import show_id
 from ..io.version import __version__
 from ..kb.folder.records import Logistic
 from ..kb.knowledge_base import KnowledgeBase

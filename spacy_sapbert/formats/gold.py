@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors import SapbertError, blank_mention
 from ..io.reading import RECORD_BYTES, RECORD_VALUES
-from ..io.tables.columns import show_id
+from ..io.tables.headers import show_id
 
 NIL = "NIL"
 LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without one

@@ -16,8 +16,8 @@ from ..formats.gold import SEPARATORS
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.tables.columns import find_columns
 from ..io.tables.files import read_cell, read_header, read_rows, write_table
+from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
 from ..linking.filters import Filter

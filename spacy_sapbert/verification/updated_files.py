@@ -28,8 +28,8 @@ from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
-from ..io.tables.columns import find_columns
 from ..io.tables.files import find_kind, read_cell, read_header, read_rows, write_table
+from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase

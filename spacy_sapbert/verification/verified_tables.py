@@ -15,8 +15,8 @@ from ..errors import SapbertError
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.tables.columns import find_columns
 from ..io.tables.files import find_kind, read_cell, read_header, read_rows
+from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase

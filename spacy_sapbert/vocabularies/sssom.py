@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote
 
 from ..errors import SapbertError
 from ..io.reading import read_lines
-from ..io.tables.columns import column_key
 from ..io.tables.delimited import Row
 from ..io.tables.files import COMMENT, SSSOM_ENDINGS, TSV, write_table, write_text
+from ..io.tables.headers import column_key
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..linking.sources import SOURCES, normalize_prefix

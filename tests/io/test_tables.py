@@ -6,9 +6,9 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.documents import raise_error
 from spacy_sapbert.formats.inputs.rows import Columns, read_csv_rows
-from spacy_sapbert.io.tables.columns import describe_header, find_columns
 from spacy_sapbert.io.tables.delimited import end_lines
 from spacy_sapbert.io.tables.files import read_header, read_rows
+from spacy_sapbert.io.tables.headers import describe_header, find_columns
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.tables.delimited import read_columns
 

@@ -14,8 +14,8 @@ from pydantic_core import from_json
 
 from ...errors import SapbertError, too_long
 from ...io.reading import USUAL_BYTES, decode_line, read_line_blocks
-from ...io.tables.columns import describe_header
 from ...io.tables.delimited import end_lines, split_rows
+from ...io.tables.headers import describe_header
 from ...io.tables.spreadsheets import read_workbook
 from ..documents import Document, OnError, open_input
 

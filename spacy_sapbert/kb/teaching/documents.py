@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from ...errors import SapbertError
 from ...formats.gold import GoldDocument
-from ...io.tables.columns import show_id
+from ...io.tables.headers import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
 from ..edits.change import TaughtDocument

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import SapbertError
-from ...io.tables.columns import column_key, describe_header
+from ...io.tables.headers import column_key, describe_header
 from ...linking.sources import SOURCES
 
 ID, NAME, SYNONYMS, CODES = "id", "name", "synonyms", "codes"

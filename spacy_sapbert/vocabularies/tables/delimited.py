@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...errors import SapbertError
-from ...io.tables.columns import column_key, describe_header
 from ...io.tables.delimited import Row, read_delimited
+from ...io.tables.headers import column_key, describe_header
 from ...io.tables.spreadsheets import read_workbook
 from ..report import Report, read_good_lines
 

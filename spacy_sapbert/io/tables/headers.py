@@ -1,4 +1,4 @@
-"""The columns of tables: their names in errors, and where they are."""
+"""The first rows of tables: the names of columns in errors, and where they are."""
 
 import re
 from collections.abc import Iterable, Sequence
