@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 
 from ..errors import SapbertError
 from ..linking.candidates import Candidate
-from ..linking.parts import in_parts
 from .documents import FIELDS
 from .gold import NIL
 
@@ -170,7 +169,7 @@ def describe_entities(
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
     columns = (read_attribute(doc, spans, spans_key, name) for name in names[:3])
     described: list[LinkedEntity] = []
-    for span, cui, found, note in in_parts(zip(spans, *columns, strict=True)):
+    for span, cui, found, note in zip(spans, *columns, strict=True):
         candidates = [plain_candidate(candidate) for candidate in found or ()]
         # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None

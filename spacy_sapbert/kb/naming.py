@@ -5,7 +5,6 @@ from functools import cache
 from typing import NamedTuple
 
 from ..linking.name_index import Window
-from ..linking.parts import in_parts
 from ..linking.text import (
     Rules,
     clean_text,
@@ -92,7 +91,7 @@ class NameFinder:
         names = self.store.names_of_keys({window.key for window in windows})
         return [
             window
-            for window in in_parts(windows)
+            for window in windows
             if any(
                 self.is_written_as(text[window.start : window.end], name, min_length)
                 for name in names.get(window.key, ())

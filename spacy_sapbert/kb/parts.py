@@ -9,7 +9,6 @@ import numpy as np
 from ..errors import SapbertError
 from ..io.forks import ProcessLock
 from ..linking.name_index import NameIndex
-from ..linking.parts import ITEMS, in_parts
 from .agreement import WordTable
 from .database import Database
 from .folder.layout import (
@@ -215,14 +214,7 @@ def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
     rows = parts.store.rows_of_keys(keys)
     new = {k: ids for k, ids in zip(keys, token_ids, strict=True) if k not in rows}
     numbers = {key: number for number, key in enumerate([*rows, *new])}
-    ids = [*new.values()]
-    batches = range(0, max(len(ids), 1), ITEMS)
-    vectors = np.concatenate(
-        [
-            parts.encoder.encode(ids[first : first + ITEMS])
-            for first in in_parts(batches, size=1)
-        ]
-    )
+    vectors = parts.encoder.encode([*new.values()])
     if rows:
         of_rows = parts.index.vectors(np.array([*rows.values()], dtype=np.int64))
         vectors = np.concatenate([of_rows, vectors])

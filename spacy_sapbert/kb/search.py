@@ -37,7 +37,6 @@ from ..linking.link import (
     make_queries,
 )
 from ..linking.options import LinkOptions
-from ..linking.parts import give_way
 from ..linking.ranker import Ranker
 from ..linking.ranking import has_text, rank_concepts
 from ..linking.text import name_form, read_mention
@@ -132,7 +131,6 @@ class MentionSearch:
         for filter, of_filter in by_filter.items():
             for start in range(0, len(of_filter), MENTIONS_AT_ONCE):
                 batch = [*of_filter][start : start + MENTIONS_AT_ONCE]
-                give_way()
                 some = [distinct[number] for number in batch]
                 found = self.find_batch(some, embedded.take(batch), filter, options)
                 for number, result in zip(batch, found, strict=True):

@@ -12,7 +12,6 @@ from ..errors import SapbertError
 from .candidates import Candidate, Entry, RankedEntry, round_score
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
-from .parts import in_parts
 from .probability import Logistic, score_probability
 from .ranking import BY_ID, TieKeys, break_ties
 
@@ -184,7 +183,7 @@ def link_results(
         ]
     return [
         make_link(ranking, results[query], info, options, logistic)
-        for query, ranking in in_parts(zip(queries, rankings, strict=True))
+        for query, ranking in zip(queries, rankings, strict=True)
     ]
 
 

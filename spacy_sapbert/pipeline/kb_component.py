@@ -109,23 +109,20 @@ class OpenedKb:
             self.choose(source, pin=self.pin and opened.manifest.digest)
             self.kb = opened
 
-    def find_newer(self, check: Check) -> "KnowledgeBase | None":
-        """Return the new version, loaded; `check` raises an error if it is unfit."""
+    def refresh(self, check: Check) -> bool:
+        """Use the new version if there is one, and return whether there was one.
+
+        `check` raises an error if it is unfit.
+        """
         old = self.get()
         self.checked = time.monotonic()
         new = old.newest(digest=self.pin)
         if new is old:
-            return None
+            return False
         check(new)
-        return new
-
-    def refresh(self, check: Check) -> bool:
-        """Use the new version if there is one, and return whether there was one."""
-        new = self.find_newer(check)
-        if new is not None:
-            with OPENING:
-                self.kb = new
-        return new is not None
+        with OPENING:
+            self.kb = new
+        return True
 
     def refresh_in_time(self, check: Check) -> None:
         """Refresh if `reload_seconds` have passed; a failure is a warning (W554)."""

@@ -22,7 +22,6 @@ from ..formats.gold import NIL
 from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
-from ..linking.parts import in_parts
 from ..linking.settings_base import describe_values
 from .abbreviation_detector import long_form_text, wrong_attribute
 from .kb_component import KbComponent, OpenedKb
@@ -365,7 +364,7 @@ class SapbertLinker(KbComponent):
         """Write the links of the spans of each Doc, as `predict` returns them."""
         for doc, results in zip(docs, links, strict=True):
             spans = self.spans(doc)
-            for span, result in in_parts(zip(spans, results, strict=True)):
+            for span, result in zip(spans, results, strict=True):
                 for attr, value in zip(self.attrs, list_values(result), strict=True):
                     if attr is not None:
                         span._.set(attr, value)

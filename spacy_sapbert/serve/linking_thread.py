@@ -1,75 +1,60 @@
 """The one thread that links: jobs of several requests are linked together.
 
-While the thread works on a batch, new jobs wait in the queue and become the next batch.
-A long job is a batch of its own. Between its parts the thread runs the short jobs that
-wait, and it ends a job when nobody waits for its result.
-If that batch had several jobs, more are about to come, so the thread waits some
-milliseconds for them; a single client never waits.
+A long request is many jobs, one after the other (`split_items`), so that the jobs of
+other requests come between them. While the thread works on a batch, new jobs wait in
+the queue and become the next batch. If that batch had several jobs, more are about to
+come, so the thread waits some milliseconds for them; a single client never waits.
 """
 
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import SapbertError
-from ..linking.parts import GIVE_WAY
 from .problems import queue_full
 
 WINDOW = 0.003  # seconds
-MOST_ITEMS = 64  # after which a batch is full
-CALL = "call"  # kind of a job that is a function
+MOST_ITEMS = 64  # short ones; after so many a job, and a batch, is full
+SHORT = 300  # characters of an item; a longer one counts as several
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 @dataclass
 class Job:
-    """Items to link with the same settings.
+    """Items to work on.
 
     Attributes:
-        kind, settings: Jobs that share both are linked together.
-        items: What is linked; of a call its function.
-        alone: Whether it is long, or changes what others use, so that no other job
-            has it beside it.
-        given_up: Whether nobody waits for its result.
+        work: Returns a result for each item.
+        key: Jobs that share it do the same work, and are done together; None = alone.
     """
 
-    kind: str
-    settings: str
+    work: Callable[[Sequence[Any]], Sequence[Any]]
     items: Sequence[Any]
-    alone: bool = False
-    given_up: bool = False
+    key: Hashable = None
     future: "Future[Any]" = field(default_factory=Future)
-
-
-Link = Callable[[str, str, list[Any]], list[Any]]
 
 
 class LinkingThread:
     """Runs jobs in batches, one batch at a time.
 
     Args:
-        link: Gets kind, settings and items, and returns a result for each item.
         waiting: Jobs that may wait; more are refused.
         on_batch: Called with the number of jobs of each batch.
     """
 
     def __init__(
         self,
-        link: Link,
         *,
         waiting: int,
         on_batch: Callable[[int], object] = lambda jobs: None,
     ) -> None:
-        self.link = link
         self.on_batch = on_batch
         self.waiting = waiting
         self.jobs: queue.Queue[Job | None] = queue.Queue()
-        self.later: deque[Job | None] = deque()  # taken out of `jobs`, before the rest
         self.closed = False
         self.busy = False  # the last batch had several jobs
         self.thread = threading.Thread(target=self.run, name="linking", daemon=True)
@@ -85,10 +70,14 @@ class LinkingThread:
 
     def count_waiting(self) -> int:
         """Return the number of jobs that wait."""
-        return self.jobs.qsize() + len(self.later)
+        return self.jobs.qsize()
 
-    def submit(self, job: Job) -> "Future[Any]":
+    def submit(self, job: Job, *, begun: bool = False) -> "Future[Any]":
         """Add a job.
+
+        Args:
+            begun: Whether other jobs of the request are done; then a full queue is no
+                reason to refuse it.
 
         Returns:
             Of the results, one for each item.
@@ -96,16 +85,11 @@ class LinkingThread:
         Raises:
             RequestError: If the queue is full, or the thread ends.
         """
-        if not self.alive or self.count_waiting() >= self.waiting:
+        full = self.count_waiting() >= self.waiting and not begun
+        if full or not self.alive:
             raise queue_full()
         self.jobs.put(job)
         return job.future
-
-    def call(
-        self, function: Callable[[], Any], *, alone: bool = False
-    ) -> "Future[Any]":
-        """Run a function between two batches, or `alone` between two long jobs."""
-        return self.submit(Job(CALL, "", [function], alone))
 
     def close(self) -> None:
         """Finish the jobs that were accepted, and end the thread."""
@@ -121,44 +105,9 @@ class LinkingThread:
             batch, ends = self.next_batch()
             if batch:
                 self.busy = len(batch) > 1
-                give_way = partial(self.run_short, batch[0]) if batch[0].alone else None
-                self.run_batch(batch, give_way)
-
-    def run_batch(
-        self, batch: list[Job], give_way: Callable[[], None] | None = None
-    ) -> None:
-        """Run jobs; those that can are linked together."""
-        self.on_batch(len(batch))
-        token = GIVE_WAY.set(give_way)
-        for group in group_jobs(batch):
-            self.run_group(group)
-        GIVE_WAY.reset(token)
-
-    def run_short(self, long: Job) -> None:
-        """Run the short jobs that wait, between two parts of a long one.
-
-        Raises:
-            SapbertError: If nobody waits for the result of the long job.
-        """
-        if long.given_up:
-            raise SapbertError(
-                "E461", "Expected a client that waits for its answer, but it has gone."
-            )
-        short: list[Job] = []
-        for _ in range(self.jobs.qsize()):
-            job = self.jobs.get()
-            if job is None or job.alone:
-                self.later.append(job)
-            elif job.future.set_running_or_notify_cancel():
-                short.append(job)
-        if short:
-            self.run_batch(short)
-
-    def take(self, seconds: float | None) -> Job | None:
-        """Return the next job; see `queue.Queue.get`."""
-        if self.later:
-            return self.later.popleft()
-        return self.jobs.get(block=seconds != 0, timeout=seconds)
+                self.on_batch(len(batch))
+                for group in group_jobs(batch):
+                    run_group(group)
 
     def next_batch(self) -> tuple[list[Job], bool]:
         """Wait for jobs; return them, and whether the thread is to end after them."""
@@ -168,68 +117,62 @@ class LinkingThread:
         while items < MOST_ITEMS:
             try:
                 if not batch:
-                    job = self.take(None)
+                    job = self.jobs.get()
                     end = time.monotonic() + (WINDOW if self.busy else 0)
                 else:
-                    job = self.take(max(end - time.monotonic(), 0))
+                    left = max(end - time.monotonic(), 0)
+                    job = self.jobs.get(block=left > 0, timeout=left)
             except queue.Empty:
                 break
             if job is None:
                 return batch, True
-            if job.alone and batch:
-                self.later.appendleft(job)
-                break
             # A client that has gone away has cancelled its job.
             if job.future.set_running_or_notify_cancel():
                 batch.append(job)
-                items += len(job.items)
-                if job.alone:
-                    break
+                items += sum(map(count_short, job.items))
         return batch, False
 
-    def run_group(self, group: list[Job]) -> None:
-        """Link jobs together; if that fails, alone, so that only the bad one fails."""
-        if group[0].kind == CALL:
-            for job in group:
-                run_call(job)
-            return
-        first = group[0]
-        try:
-            items = [item for job in group for item in job.items]
-            results = self.link(first.kind, first.settings, items)
-        except Exception as error:
-            if len(group) == 1 or isinstance(error, SapbertError):
-                for job in group:
-                    job.future.set_exception(error)
-            else:
-                for job in group:
-                    self.run_group([job])
-            return
-        start = 0
-        for job in group:
-            job.future.set_result(results[start : start + len(job.items)])
-            start += len(job.items)
+
+def count_short(item: tuple[Any, ...]) -> int:
+    """Return as how many short items one counts, by the texts that it has."""
+    return 1 + sum(len(text) for text in item if isinstance(text, str)) // SHORT
+
+
+def split_items(items: Sequence[T]) -> Iterator[list[T]]:
+    """Yield the items of each job of a request; of one without items an empty list."""
+    part: list[T] = []
+    count = 0
+    for item in items:
+        if part and count + count_short(item) > MOST_ITEMS:
+            yield part
+            part, count = [], 0
+        part.append(item)
+        count += count_short(item)
+    yield part
 
 
 def group_jobs(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Group jobs that can be linked together, in order; a call stays in its place."""
-    groups: list[list[Job]] = []
+    """Group jobs that can be done together, in order."""
+    groups: dict[Hashable, list[Job]] = {}
     for job in jobs:
-        for group in reversed(groups):
-            if (group[0].kind, group[0].settings) == (job.kind, job.settings):
-                group.append(job)
-                break
-            if CALL in (group[0].kind, job.kind):
-                groups.append([job])
-                break
-        else:
-            groups.append([job])
-    return groups
+        groups.setdefault(id(job) if job.key is None else job.key, []).append(job)
+    return [*groups.values()]
 
 
-def run_call(job: Job) -> None:
-    """Run the function of a call, and set its result."""
+def run_group(group: list[Job]) -> None:
+    """Do jobs together; if that fails, alone, so that only the bad one fails."""
     try:
-        job.future.set_result(job.items[0]())
+        items = [item for job in group for item in job.items]
+        results = group[0].work(items)
     except Exception as error:
-        job.future.set_exception(error)
+        if len(group) == 1 or isinstance(error, SapbertError):
+            for job in group:
+                job.future.set_exception(error)
+        else:
+            for job in group:
+                run_group([job])
+        return
+    start = 0
+    for job in group:
+        job.future.set_result(results[start : start + len(job.items)])
+        start += len(job.items)

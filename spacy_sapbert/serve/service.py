@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -13,21 +13,20 @@ from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
 from ..kb.filters import check_sources_of_codes
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
-from ..linking.options import change_options
+from ..linking.options import LinkOptions, change_options
 from ..pipeline.linker import SapbertLinker, fit_language
 from ..pipeline.running import run_batch
 from ..verification.verdicts import Verifier
-from .linking_thread import Job, LinkingThread
+from .linking_thread import Job, LinkingThread, split_items
 from .metrics import Metrics
 from .settings import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-TEXTS, MENTIONS = "texts", "mentions"  # kinds of jobs
-CHARACTERS_TOGETHER = 100_000  # of texts that are in memory as Docs at once
-LONG = 20_000  # characters of a job, from which it gives way to others
-T = TypeVar("T")
+TEXTS, MENTIONS = "texts", "mentions"  # that are counted
+Item = TypeVar("Item", bound=tuple[Any, ...])
+Result = TypeVar("Result")
 
 
 class TextResult(NamedTuple):
@@ -55,6 +54,9 @@ class Service:
 
     Args:
         nlp: The pipeline, completed by `complete_pipeline`.
+
+    Attributes:
+        kb: The knowledge base in use; a request reads this once.
     """
 
     def __init__(
@@ -67,24 +69,20 @@ class Service:
         self.nlp = nlp
         self.linker = linker
         linker.opened.reload_seconds = None  # `Watcher` opens new versions
+        self.kb = linker.kb
         self.options = linker.options
         self.limits = limits
         self.metrics = Metrics()
         self.verifier: Verifier | None = None  # made when first used
         self.thread = LinkingThread(
-            self.link, waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
+            waiting=limits.waiting, on_batch=self.metrics.batch_jobs.observe
         )
         self.metrics.waiting.set_function(self.thread.count_waiting)
 
-    @property
-    def kb(self) -> KnowledgeBase:
-        """The knowledge base in use; a request reads this once."""
-        return self.linker.kb
-
-    def use_verifier(self) -> Verifier:
-        """Return what verifies ids by the knowledge base in use."""
-        if self.verifier is None or self.verifier.kb is not self.kb:
-            self.verifier = Verifier(self.kb)
+    def use_verifier(self, kb: KnowledgeBase) -> Verifier:
+        """Return what verifies ids by a knowledge base; in the linking thread."""
+        if self.verifier is None or self.verifier.kb is not kb:
+            self.verifier = Verifier(kb)
         return self.verifier
 
     def start(self) -> None:
@@ -93,19 +91,32 @@ class Service:
         self.thread.start()
 
     def close(self) -> None:
-        """Finish the requests that were accepted."""
+        """Finish the jobs that were accepted."""
         self.thread.close()
 
-    async def wait(self, kind: str, settings: dict[str, Any], items: list[Any]) -> Any:
-        """Link items in the linking thread, and return the results."""
-        text = json.dumps(settings, sort_keys=True)
-        long = kind == TEXTS and sum(len(item[1]) for item in items) > LONG
-        job = Job(kind, text, items, alone=long)
-        try:
-            return await asyncio.wrap_future(self.thread.submit(job))
-        except asyncio.CancelledError:
-            job.given_up = True
-            raise
+    async def work(
+        self,
+        function: Callable[[Sequence[Item]], Sequence[Result]],
+        items: Sequence[Item],
+        key: Hashable = None,
+    ) -> list[Result]:
+        """Do work in the linking thread, some items at a time.
+
+        The jobs of other requests are done between them.
+
+        Args:
+            function: Returns a result for each item.
+            key: See `Job`.
+
+        Raises:
+            RequestError: If the queue is full.
+        """
+        results: list[Result] = []
+        for number, part in enumerate(split_items(items)):
+            job = Job(function, part, key)
+            done = self.thread.submit(job, begun=number > 0)
+            results += await asyncio.wrap_future(done)
+        return results
 
     async def link_texts(
         self, texts: Sequence[str], settings: dict[str, Any]
@@ -121,10 +132,21 @@ class Service:
         Raises:
             SapbertError: If a setting is not possible, or the queue is full.
         """
-        results: list[TextResult] = await self.wait(
-            TEXTS, settings, list(enumerate(texts))
-        )
-        return results
+        kb, options = self.kb, change_options(self.options, settings)
+
+        def link(items: Sequence[tuple[int, str]]) -> list[TextResult]:
+            self.check(kb, options)
+            self.metrics.linked.labels(TEXTS).inc(len(items))
+            linker = self.linker
+            linker.options = options
+            if linker.kb is not kb:  # another one has come into use meanwhile
+                linker.kb = kb
+            try:
+                return self.link_documents(items)
+            finally:
+                linker.options, linker.kb = self.options, self.kb
+
+        return await self.work(link, [*enumerate(texts)], make_key(TEXTS, settings, kb))
 
     async def link_mentions(
         self,
@@ -133,13 +155,25 @@ class Service:
         labels: Sequence[str] | None = None,
     ) -> list[MentionResult]:
         """Link mentions, each on its own; see `link_texts`."""
-        items = list(zip(mentions, labels or [""] * len(mentions), strict=True))
-        results: list[MentionResult] = await self.wait(MENTIONS, settings, items)
-        return results
+        kb, options = self.kb, change_options(self.options, settings)
+        fitting = fit_language(options, self.nlp.vocab.lang)
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Run a function between two batches, when nothing else uses the pipeline."""
-        return await asyncio.wrap_future(self.thread.call(function))
+        def link(items: Sequence[tuple[str, str]]) -> list[MentionResult]:
+            self.check(kb, options)
+            self.metrics.linked.labels(MENTIONS).inc(len(items))
+            texts, labels = [text for text, _ in items], [label for _, label in items]
+            links = kb.link(texts, labels=labels, options=fitting)
+            return [MentionResult(one, kb.manifest.digest) for one in links]
+
+        items = [*zip(mentions, labels or [""] * len(mentions), strict=True)]
+        return await self.work(link, items, make_key(MENTIONS, settings, kb))
+
+    def check(self, kb: KnowledgeBase, options: LinkOptions) -> None:
+        """Check that options fit a knowledge base, even if there is no mention."""
+        if options.filter:
+            kb.resolve_filter(options.filter)
+        if options.codes:
+            check_sources_of_codes(kb.store, options.codes)
 
     def check_kb(self, kb: KnowledgeBase) -> None:
         """Check that the options of the pipeline fit a knowledge base."""
@@ -148,7 +182,7 @@ class Service:
     def switch(
         self, kb: KnowledgeBase, *, instead_of: KnowledgeBase | None = None
     ) -> bool:
-        """Use another knowledge base from the next batch on, and wait until it is so.
+        """Use another knowledge base for later requests, and wait until it is so.
 
         Args:
             kb: Opened; its index and encoder are loaded here, beside those in use.
@@ -164,50 +198,22 @@ class Service:
         self.check_kb(kb)
         kb.load()
 
-        def replace() -> bool:
-            if instead_of not in (None, self.linker.kb):
-                return False
-            self.linker.kb = kb
-            return True
+        def replace(_: Sequence[Any]) -> list[bool]:
+            if instead_of not in (None, self.kb):
+                return [False]
+            self.kb = self.linker.kb = kb
+            return [True]
 
-        replaced: bool = self.thread.call(replace, alone=True).result()
-        return replaced
+        (replaced,) = self.thread.submit(Job(replace, [()])).result()
+        return bool(replaced)
 
-    def link(self, kind: str, settings: str, items: list[Any]) -> list[Any]:
-        """Link the items of a batch; runs in the linking thread."""
-        options = change_options(self.options, json.loads(settings))
-        if options.filter:  # also if no mention is found
-            self.kb.resolve_filter(options.filter)
-        if options.codes:
-            check_sources_of_codes(self.kb.store, options.codes)
-        self.metrics.linked.labels(kind).inc(len(items))
-        if kind == MENTIONS:
-            kb = self.kb
-            links = kb.link(
-                [text for text, _ in items],
-                labels=[label for _, label in items],
-                options=fit_language(options, self.nlp.vocab.lang),
-            )
-            return [MentionResult(link, kb.manifest.digest) for link in links]
-        # A long job gives way to this one, and goes on with its own options.
-        before, self.linker.options = self.linker.options, options
-        try:
-            return [
-                result
-                for part in split_texts(items)
-                for result in self.link_documents(part)
-            ]
-        finally:
-            self.linker.options = before
-
-    def link_documents(self, texts: list[tuple[int, str]]) -> list[TextResult]:
+    def link_documents(self, texts: Sequence[tuple[int, str]]) -> list[TextResult]:
         """Run the pipeline over some texts.
 
         Args:
             texts: With their places in their requests.
         """
-        names = self.linker.attrs
-        digest = self.kb.manifest.digest
+        linker, digest = self.linker, self.linker.kb.manifest.digest
         results: dict[int, TextResult] = {}
         documents: dict[int, Document] = {}
         for number, (place, text) in enumerate(texts):
@@ -216,31 +222,20 @@ class Service:
                 results[number] = TextResult([], error, digest)
             else:
                 documents[number] = Document(place, text)
-        # New words of the texts are forgotten at the end of the zone. There is one if a
-        # long text gives way to these.
-        inside = getattr(self.nlp.vocab, "in_memory_zone", True)
-        with nullcontext() if inside else self.nlp.memory_zone():
+        # New words of the texts are forgotten at the end of the zone.
+        with getattr(self.nlp, "memory_zone", nullcontext)():
             docs = run_batch(self.nlp, [*documents.values()], skip=[])
             for number, doc in zip(documents, docs, strict=True):
                 if isinstance(doc, SapbertError):
                     results[number] = TextResult([], doc, digest)
                 else:
                     found = describe_entities(
-                        doc, spans_key=self.linker.spans_key, names=names
+                        doc, spans_key=linker.spans_key, names=linker.attrs
                     )
                     results[number] = TextResult(found, None, digest)
         return [results[number] for number in range(len(texts))]
 
 
-def split_texts(items: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    """Yield parts of texts that are in memory as Docs at once."""
-    part: list[tuple[int, str]] = []
-    length = 0
-    for item in items:
-        if part and length + len(item[1]) > CHARACTERS_TOGETHER:
-            yield part
-            part, length = [], 0
-        part.append(item)
-        length += len(item[1])
-    if part:
-        yield part
+def make_key(kind: str, settings: dict[str, Any], kb: KnowledgeBase) -> Hashable:
+    """Return the key of jobs that link in the same way."""
+    return kind, json.dumps(settings, sort_keys=True), kb

@@ -59,8 +59,8 @@ class Watcher:
                 return False
             if self.refused is not None and digest == self.refused[0]:
                 return False
-            new = self.service.linker.opened.find_newer(self.service.check_kb)
-            if new is None:
+            new = old.newest(digest=self.service.linker.opened.pin)
+            if new is old:
                 return False
             if not self.service.switch(new, instead_of=old):
                 return False  # somebody else has switched meanwhile

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -10,13 +11,18 @@ import pytest
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import change_options
-from spacy_sapbert.linking.parts import in_parts
-from spacy_sapbert.serve import service
-from spacy_sapbert.serve.linking_thread import Job, LinkingThread
+from spacy_sapbert.serve.linking_thread import (
+    MOST_ITEMS,
+    SHORT,
+    Job,
+    LinkingThread,
+    split_items,
+)
 from spacy_sapbert.serve.problems import RequestError
-from spacy_sapbert.serve.service import split_texts
 
 from .conftest import start_linking
+
+LONG = [(str(number),) for number in range(3 * MOST_ITEMS)]  # items of three jobs
 
 
 class Recorder:
@@ -25,131 +31,178 @@ class Recorder:
     def __init__(self, *, waiting: int = 100) -> None:
         self.batches: list[list[str]] = []
         self.started, self.go_on = threading.Event(), threading.Event()
-        self.thread = LinkingThread(self.link, waiting=waiting)
+        self.thread = LinkingThread(waiting=waiting)
 
-    def link(self, kind: str, settings: str, items: list[str]) -> list[str]:
+    def link(self, items: Sequence[tuple[str]]) -> list[str]:
         self.started.set()
         assert self.go_on.wait(10)
-        self.batches.append([*items])
-        if "bad" in items:
-            raise KeyError(settings)
-        return [item.upper() for item in items]
+        texts = [text for (text,) in items]
+        self.batches.append(texts)
+        if "bad" in texts:
+            raise KeyError
+        return [text.upper() for text in texts]
+
+    def submit(
+        self, key: str | None, *texts: str, begun: bool = False
+    ) -> "Future[Any]":
+        job = Job(self.link, [(text,) for text in texts], key)
+        return self.thread.submit(job, begun=begun)
+
+    def submit_first(self) -> "Future[Any]":
+        """Let the first job run, which others wait for."""
+        self.thread.start()
+        first = self.submit("", "first")
+        assert self.started.wait(10)
+        return first
 
 
-def submit_all(recorder: Recorder, *jobs: Any) -> "list[Future[Any]]":
-    """Let the first job run, add the others meanwhile, and then go on."""
-    recorder.thread.start()
-    first = recorder.thread.submit(Job("texts", "", ["first"]))
-    assert recorder.started.wait(10)
-    others = [recorder.thread.submit(Job(*job)) for job in jobs]
-    recorder.go_on.set()
-    return [first, *others]
-
-
-def test_jobs_that_wait_are_linked_together_by_their_settings():
+def test_jobs_that_wait_are_done_together_by_their_keys():
     recorder = Recorder()
-    jobs: list[Any] = [("texts", "a", ["x", "y"]), ("texts", "b", ["z"])]
-    jobs += [("texts", "a", ["w"]), ("texts", "a", ["long"], True)]  # the last alone
-    jobs += [("texts", "c", ["bad"]), ("texts", "c", ["good"])]
-    *futures, bad, good = submit_all(recorder, *jobs)
+    futures = [recorder.submit_first()]
+    futures += [recorder.submit("a", "x", "y"), recorder.submit("b", "z")]
+    futures += [recorder.submit("a", "w"), recorder.submit(None, "u")]
+    futures += [recorder.submit(None, "v")]
+    bad, good = recorder.submit("c", "bad"), recorder.submit("c", "good")
+    recorder.go_on.set()
     found = [future.result(10) for future in (*futures, good)]
     with pytest.raises(KeyError):  # it does not fail the others of its batch
         bad.result(10)
     recorder.thread.close()
-    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["LONG"], ["GOOD"]]
-    assert recorder.batches[:3] == [["first"], ["x", "y", "w"], ["z"]]
+    assert found == [["FIRST"], ["X", "Y"], ["Z"], ["W"], ["U"], ["V"], ["GOOD"]]
+    assert recorder.batches[:5] == [["first"], ["x", "y", "w"], ["z"], ["u"], ["v"]]
 
 
-def test_a_full_queue_refuses_jobs():
+def test_a_batch_is_not_larger_than_a_long_job_and_what_fills_it():
+    recorder = Recorder()
+    recorder.submit_first()
+    texts = [["x"] * (MOST_ITEMS - 1), ["y" * SHORT * MOST_ITEMS], ["z"]]
+    futures = [recorder.submit("", *some) for some in texts]
+    recorder.go_on.set()
+    for future in futures:
+        future.result(10)
+    recorder.thread.close()
+    assert recorder.batches == [["first"], [*texts[0], *texts[1]], ["z"]]
+
+
+def test_a_full_queue_refuses_requests_that_have_not_begun():
     recorder = Recorder(waiting=2)
-    recorder.thread.start()
-    recorder.thread.submit(Job("texts", "", ["first"]))
-    assert recorder.started.wait(10)
-    futures = [recorder.thread.submit(Job("texts", "", ["x"])) for _ in range(2)]
+    recorder.submit_first()
+    futures = [recorder.submit("", "x") for _ in range(2)]
     with pytest.raises(RequestError) as error:
-        recorder.thread.submit(Job("texts", "", ["y"]))
+        recorder.submit("", "y")
     assert (error.value.status, str(error.value)[:6]) == (503, "[E460]")
+    futures.append(recorder.submit("", "z", begun=True))
     assert futures[0].cancel()  # it is not linked
     recorder.go_on.set()
-    assert futures[1].result(10) == ["X"]
+    assert [future.result(10) for future in futures[1:]] == [["X"], ["Z"]]
     recorder.thread.close()
-    assert recorder.batches == [["first"], ["x"]]
+    assert recorder.batches == [["first"], ["x", "z"]]
 
 
 def test_close_finishes_accepted_jobs_and_refuses_later_ones():
     recorder = Recorder()
     recorder.thread.start()
-    futures = [recorder.thread.submit(Job("texts", str(n), ["x"])) for n in range(10)]
+    futures = [recorder.submit(str(number), "x") for number in range(10)]
     recorder.go_on.set()
     recorder.thread.close()
     assert [future.result(0) for future in futures] == [["X"]] * 10
     with pytest.raises(RequestError):
-        recorder.thread.submit(Job("texts", "", ["x"]))
+        recorder.submit("", "x")
 
 
-def test_a_long_job_gives_way_to_short_ones_and_ends_if_it_is_given_up():
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([], [[]]),
+        ([1] * (MOST_ITEMS + 1), [[1] * MOST_ITEMS, [1]]),
+        ([MOST_ITEMS * SHORT] * 2, [[MOST_ITEMS * SHORT]] * 2),
+        ([1, MOST_ITEMS * SHORT, 1], [[1], [MOST_ITEMS * SHORT], [1]]),
+        ([31 * SHORT, 31 * SHORT, 1], [[31 * SHORT] * 2, [1]]),
+    ],
+)
+def test_a_job_has_few_items_or_few_characters(lengths, expected):
+    items = list(enumerate("x" * length for length in lengths))
+    parts = [*split_items(items)]
+    assert [[len(text) for _, text in part] for part in parts] == expected
+    assert [item for part in parts for item in part] == items
+
+
+def test_others_are_answered_between_the_jobs_of_a_long_request(sample_kb):
+    linking = start_linking(sample_kb)
     started, go_on = threading.Event(), threading.Event()
     done: list[str] = []
 
-    def link(kind: str, settings: str, items: list[str]) -> list[str]:
-        for item in in_parts(items, size=1):
-            done.append(item)
-            if item == "long 1":
-                started.set()
-                assert go_on.wait(10)
-            if item == "long 2":  # and it gives way again
-                thread.submit(Job("texts", "", ["late"]))
-        return items
+    def work(items: Sequence[tuple[str]]) -> list[str]:
+        done.append(items[0][0])
+        if items[0] == LONG[0]:
+            started.set()
+            assert go_on.wait(10)
+        return [text for (text,) in items]
 
-    thread = LinkingThread(link, waiting=100)
-    thread.start()
-    long = Job("texts", "", ["long 1", "long 2", "long 3"], alone=True)
-    first = thread.submit(long)
-    assert started.wait(10)
-    second = thread.submit(Job("texts", "", ["other long"], alone=True))
-    switch = thread.call(lambda: done.append("switch"), alone=True)
-    short = thread.submit(Job("texts", "", ["short"]))
-    call = thread.call(lambda: done.append("call"))
-    go_on.set()
-    for future in (first, second, switch, short, call):
-        future.result(10)
-    assert done == [
-        *("long 1", "short", "call", "long 2", "late", "long 3"),
-        *("other long", "switch"),
-    ]
-    started.clear()
-    go_on.clear()
-    left = Job("texts", "", ["long 1", "long 2"], alone=True)
-    future = thread.submit(left)
-    assert started.wait(10)
-    left.given_up = True
-    go_on.set()
-    with pytest.raises(SapbertError):
-        future.result(10)
-    thread.close()
-    assert done[-1] == "long 1"
+    async def ask() -> tuple[list[str], list[str]]:
+        long = asyncio.create_task(linking.work(work, LONG))
+        await asyncio.to_thread(started.wait, 10)
+        short = asyncio.create_task(linking.work(work, [("short",)]))
+        await asyncio.sleep(0)  # it waits now
+        go_on.set()
+        return await long, await short
 
-
-def test_texts_in_memory_at_once_are_few(monkeypatch):
-    monkeypatch.setattr(service, "CHARACTERS_TOGETHER", 10)
-    items = list(enumerate("x" * length for length in (4, 6, 1, 11, 10, 3)))
-    parts = [[len(text) for _, text in part] for part in split_texts(items)]
-    assert parts == [[4, 6], [1], [11], [10], [3]]
-
-
-def test_only_many_characters_of_texts_give_way(sample_kb, monkeypatch):
-    linking = start_linking(sample_kb)
-    jobs: list[Job] = []
-    submit = linking.thread.submit
-    monkeypatch.setattr(
-        linking.thread, "submit", lambda job: jobs.append(job) or submit(job)
-    )
-    half = service.LONG // 2
-    for texts in (["x" * half] * 2, ["x" * half, "x" * (half + 1)]):
-        assert len(asyncio.run(linking.link_texts(texts, {}))) == 2
-    asyncio.run(linking.link_mentions(["x" * (2 * half + 1)], {}))
-    assert [job.alone for job in jobs] == [False, True, False]
+    long, short = asyncio.run(ask())
     linking.close()
+    assert long == [text for (text,) in LONG]
+    assert short == ["short"]
+    assert done == ["0", "short", str(MOST_ITEMS), str(2 * MOST_ITEMS)]
+
+
+def test_a_long_request_ends_when_nobody_waits_for_it(sample_kb):
+    linking = start_linking(sample_kb)
+    started, go_on = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def work(items: Sequence[tuple[str]]) -> list[str]:
+        done.append(items[0][0])
+        started.set()
+        assert go_on.wait(10)
+        return [text for (text,) in items]
+
+    async def leave() -> None:
+        long = asyncio.create_task(linking.work(work, LONG))
+        await asyncio.to_thread(started.wait, 10)
+        long.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await long
+
+    asyncio.run(leave())
+    linking.close()
+    assert done == ["0"]
+
+
+@pytest.mark.parametrize("kind", ["link_texts", "link_mentions"])
+def test_all_of_a_request_is_linked_to_one_knowledge_base(
+    sample_kb, cold_kb, monkeypatch, kind
+):
+    linking = start_linking(sample_kb)
+    before, other = linking.kb, load_kb(cold_kb)
+    switched: list[bool] = []
+    submit = linking.thread.submit
+
+    def switch_before(job: Job, *, begun: bool = False) -> "Future[Any]":
+        if begun and not switched:  # after the first job of the request
+            switched.append(True)
+            assert linking.switch(other)
+        return submit(job, begun=begun)
+
+    monkeypatch.setattr(linking.thread, "submit", switch_before)
+    texts = ["Asthma."] * (2 * MOST_ITEMS)
+    link = getattr(linking, kind)
+    first = {result.kb for result in asyncio.run(link(texts, {}))}
+    second = {result.kb for result in asyncio.run(link(texts, {}))}
+    linking.close()
+    assert switched
+    assert first == {before.manifest.digest}
+    assert second == {other.manifest.digest}
+    assert linking.linker.kb is other
 
 
 def test_only_a_knowledge_base_that_fits_is_used_instead_of_the_one_in_use(

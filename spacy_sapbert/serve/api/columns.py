@@ -83,16 +83,11 @@ async def list_formats() -> ColumnFormats:
 async def map_column(service: ServiceDep, body: TermsRequest) -> FoundTerms:
     """What is found for each term, by the best of its readings."""
     check_texts(body.terms, service.limits, "terms")
-    settings = read_settings(body)
-
-    def run() -> FoundTerms:
-        options = change_options(service.options, settings)
-        fitting = fit_language(options, service.nlp.vocab.lang)
-        kb = service.kb
-        found = map_batch(kb, [Term(one) for one in body.terms], fitting)
-        return FoundTerms(kb=kb.manifest.digest, found=found)
-
-    return await service.call(run)
+    options = change_options(service.options, read_settings(body))
+    fitting = fit_language(options, service.nlp.vocab.lang)
+    kb, terms = service.kb, [Term(one) for one in body.terms]
+    found = await service.work(lambda some: map_batch(kb, some, fitting), terms)
+    return FoundTerms(kb=kb.manifest.digest, found=found)
 
 
 @router.post(

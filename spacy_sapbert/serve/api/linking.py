@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ...formats.entities import LinkedEntity
 from ...linking.certainty import judge_link
+from ...verification.verdicts import Verdict
 from ..depends import ServiceDep
 from ..problems import describe_problem, wrong_request
 from ..requests import (
@@ -96,10 +97,13 @@ async def verify_ids(service: ServiceDep, body: VerifyRequest) -> VerifyAnswer:
             if len(values) != len(body.texts):
                 expected = f"as many `{what}` as `texts`"
                 raise wrong_request(expected)
+    kb, given = service.kb, {n: values for n, values in body if values is not None}
 
-    def run() -> VerifyAnswer:
-        verifier = service.use_verifier()
-        verdicts = verifier.verify(**dict(body))
-        return VerifyAnswer(kb=verifier.kb.manifest.digest, verdicts=verdicts)
+    def verify(pairs: Sequence[tuple[str, ...]]) -> list[Verdict]:
+        if not pairs:
+            return []
+        columns = dict(zip(given, zip(*pairs, strict=True), strict=True))
+        return service.use_verifier(kb).verify(**columns)
 
-    return await service.call(run)
+    verdicts = await service.work(verify, [*zip(*given.values(), strict=True)])
+    return VerifyAnswer(kb=kb.manifest.digest, verdicts=verdicts)
