@@ -161,7 +161,7 @@ class AgentTools:
         Of each list the first 50.
         """
         return await run_in_threadpool(
-            concepts.get_concept, self.service, id, related=MOST_CANDIDATES
+            concepts.get_concept, self.service.kb, id, related=MOST_CANDIDATES
         )
 
     async def verify_id(

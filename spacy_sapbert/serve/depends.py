@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from ..kb.knowledge_base import KnowledgeBase
 from .access import Access
 from .problems import RequestError
 from .reviews.store import ReviewStore
@@ -24,6 +25,11 @@ def read_state(name: str) -> Any:
 ServiceDep = Annotated[Service, read_state("service")]
 SettingsDep = Annotated[Settings, read_state("settings")]
 OptionalStoreDep = Annotated[ReviewStore | None, read_state("store")]
+
+
+async def read_kb(service: ServiceDep) -> KnowledgeBase:
+    """Return the knowledge base in use, which stays the same during a request."""
+    return service.kb
 
 
 async def read_access(request: Request) -> Access:
@@ -55,6 +61,7 @@ async def need_one_process(settings: SettingsDep) -> None:
         )
 
 
+KbDep = Annotated[KnowledgeBase, Depends(read_kb)]
 AccessDep = Annotated[Access, Depends(read_access)]
 StoreDep = Annotated[ReviewStore, Depends(need_store)]
 TeacherDep = Annotated[Teacher, read_state("teacher")]  # after `need_store`

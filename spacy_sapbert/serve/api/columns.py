@@ -20,7 +20,7 @@ from ..columns import (
     read_table,
     write_mapped,
 )
-from ..depends import AccessDep, ServiceDep
+from ..depends import AccessDep, KbDep, ServiceDep
 from ..requests import LONGEST_VALUE, LinkSettings, check_texts, read_settings
 from .answers import describe_file, to_file
 
@@ -97,12 +97,12 @@ async def map_column(service: ServiceDep, body: TermsRequest) -> FoundTerms:
 )
 def write_column(
     access: AccessDep,
-    service: ServiceDep,
+    kb: KbDep,
     body: MappedTable,
     format: Annotated[str, Query(max_length=LONGEST_VALUE)] = "csv",
 ) -> Response:
     """The table with columns `match_…` as CSV or Excel, or its mappings as SSSOM."""
     reviewer = body.reviewer or access.reviewer or ""
     access.check_names([reviewer] if reviewer else [])
-    data = write_mapped(service.kb, format, body, reviewer=reviewer)
+    data = write_mapped(kb, format, body, reviewer=reviewer)
     return to_file(data, f"mapped.{format}", FORMATS[format])

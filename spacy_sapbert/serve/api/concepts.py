@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from ...kb.search import choose_threshold
-from ..depends import OptionalStoreDep, ServiceDep
+from ..depends import KbDep, OptionalStoreDep, ServiceDep
 from ..lookup import ConceptAnswer, describe_concept, list_roots
 from ..requests import (
     MOST_FOUND,
@@ -21,12 +21,12 @@ router = APIRouter(tags=["concepts"])
 
 @router.get("/concepts/{cui:path}")
 def get_concept(
-    service: ServiceDep,
+    kb: KbDep,
     cui: str,
     related: Annotated[int, Query(ge=0, le=MOST_FOUND)] = 10,
 ) -> ConceptAnswer:
     """All about a concept; retired ids are found too."""
-    return describe_concept(service.kb, cui, related=related)
+    return describe_concept(kb, cui, related=related)
 
 
 @router.post("/search")
@@ -40,9 +40,9 @@ async def search_names(service: ServiceDep, body: SearchRequest) -> SearchAnswer
 
 
 @router.get("/roots")
-def get_roots(service: ServiceDep) -> RootsAnswer:
+def get_roots(kb: KbDep) -> RootsAnswer:
     """Concepts at the top of the hierarchy: with children and without parents."""
-    return RootsAnswer(concepts=list_roots(service.kb))
+    return RootsAnswer(concepts=list_roots(kb))
 
 
 @router.get("/kb")

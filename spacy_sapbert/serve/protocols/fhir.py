@@ -23,7 +23,7 @@ from ...vocabularies.concepts import (
     list_related_codes,
 )
 from ..api.answers import FhirResponse
-from ..depends import ServiceDep
+from ..depends import KbDep
 from ..description import describe_errors
 from ..lookup import describe_codes, find_names, merge_found
 from ..problems import INVALID, RequestError, wrong_request
@@ -427,11 +427,11 @@ def add_operation(
 ) -> None:
     """Add the routes of an operation."""
 
-    def get(service: ServiceDep, given: Annotated[Any, Query()]) -> Response:
-        return FhirResponse(answer(service.kb, given))
+    def get(kb: KbDep, given: Annotated[Any, Query()]) -> Response:
+        return FhirResponse(answer(kb, given))
 
-    def post(service: ServiceDep, body: Parameters) -> Response:
-        return FhirResponse(answer(service.kb, read_parameters(body, model)))
+    def post(kb: KbDep, body: Parameters) -> Response:
+        return FhirResponse(answer(kb, read_parameters(body, model)))
 
     get.__annotations__["given"] = Annotated[model, Query()]
     for endpoint in (get, post):
@@ -452,7 +452,7 @@ for operation in OPERATIONS:
 
 
 @router.get("/metadata", response_model=Resource)
-def metadata(service: ServiceDep, mode: str = "full") -> Response:
+def metadata(kb: KbDep, mode: str = "full") -> Response:
     """What of FHIR the service has; `mode=terminology`: its code systems."""
     described: dict[str, Any] = {
         "status": "active",
@@ -466,7 +466,7 @@ def metadata(service: ServiceDep, mode: str = "full") -> Response:
             {
                 "resourceType": "TerminologyCapabilities",
                 **described,
-                "codeSystem": [{"uri": one.url} for one in list_systems(service.kb)],
+                "codeSystem": [{"uri": one.url} for one in list_systems(kb)],
                 "expansion": {"hierarchical": False, "paging": True},
                 "codeSearch": "all",
                 "validateCode": {"translations": False},

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from ...formats.page.addresses import concept_url
 from ...io.html import load_templates
 from ..api.answers import JsonResponse, describe_file
-from ..depends import ServiceDep, SettingsDep
+from ..depends import KbDep, ServiceDep, SettingsDep
 from ..lookup import find_concept
 from ..problems import too_much_in_request, wrong_request
 from ..requests import LONGEST_VALUE, validate
@@ -107,32 +107,32 @@ def suggest(known: list[dict[str, str]], prefix: str) -> Response:
 
 
 @router.get("/suggest/type", response_model=Answer)
-def suggest_type(service: ServiceDep, prefix: Text) -> Response:
+def suggest_type(kb: KbDep, prefix: Text) -> Response:
     """Semantic types for a text that a person types."""
-    return suggest(describe_types(count_types(service.kb)), prefix)
+    return suggest(describe_types(count_types(kb)), prefix)
 
 
 @router.get("/suggest/property", response_model=Answer)
-def suggest_property(service: ServiceDep, prefix: Text) -> Response:
+def suggest_property(kb: KbDep, prefix: Text) -> Response:
     """Properties for a text that a person types."""
-    return suggest(list_properties(service.kb), prefix)
+    return suggest(list_properties(kb), prefix)
 
 
 @router.get("/properties", response_model=Answer)
 def propose_properties(
-    service: ServiceDep,
+    kb: KbDep,
     type: Text = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
 ) -> Response:
     """Properties that concepts may have; the same for all types."""
-    found = list_properties(service.kb)[:limit]
+    found = list_properties(kb)[:limit]
     return JsonResponse({"type": type, "limit": limit, "properties": found})
 
 
 @router.get("/preview", response_class=Response, responses=describe_file("text/html"))
-def preview(service: ServiceDep, settings: SettingsDep, id: Text) -> Response:
+def preview(kb: KbDep, settings: SettingsDep, id: Text) -> Response:
     """A page on a concept, for a frame."""
-    concept = find_concept(service.kb, id)
+    concept = find_concept(kb, id)
     template = load_templates(__package__).get_template("preview.html")
     text = template.render(
         concept=concept,
