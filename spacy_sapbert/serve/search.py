@@ -28,8 +28,6 @@ async def search_concepts(
     text: str,
     k: int,
     types: Sequence[str] = (),
-    *,
-    nearest: bool = True,
 ) -> list[SearchedConcept]:
     """Find concepts by an id or code, by a name that begins with a text or has its
     words inside, then, if these are fewer than `k`, the nearest ones.
@@ -39,7 +37,6 @@ async def search_concepts(
 
     Args:
         types: Allowed semantic types; empty = all.
-        nearest: Whether to find the nearest ones.
 
     Raises:
         SapbertError: If a type is unknown, or the queue is full.
@@ -55,7 +52,7 @@ async def search_concepts(
     coded, named = await run_in_threadpool(find)
     candidates: Sequence[Candidate] = ()
     few = len({one["cui"] for one in (*coded, *named)}) < k
-    if nearest and few and not is_being_typed(text, named):
+    if few and not is_being_typed(text, named):
         settings: dict[str, Any] = {"k": k}
         if types:
             settings["filter"] = {"types": sorted(types)}

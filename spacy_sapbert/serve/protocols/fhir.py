@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ...io.version import __version__
 from ...kb.knowledge_base import KnowledgeBase
 from ...vocabularies.concepts import (
     BROADER,
@@ -458,7 +457,6 @@ def metadata(kb: KbDep, mode: str = "full") -> Response:
         "status": "active",
         "date": now(),
         "kind": "instance",
-        "software": {"name": "spacy-sapbert", "version": __version__},
         "implementation": {"description": "The codes of one knowledge base."},
     }
     if mode == "terminology":
@@ -467,10 +465,6 @@ def metadata(kb: KbDep, mode: str = "full") -> Response:
                 "resourceType": "TerminologyCapabilities",
                 **described,
                 "codeSystem": [{"uri": one.url} for one in list_systems(kb)],
-                "expansion": {"hierarchical": False, "paging": True},
-                "codeSearch": "all",
-                "validateCode": {"translations": False},
-                "translation": {"needsMap": False},
             }
         )
     operations: dict[str, list[dict[str, str]]] = {}
