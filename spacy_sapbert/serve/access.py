@@ -19,7 +19,7 @@ OPEN = ("/", "/healthz", "/readyz", "/openapi.json")
 OPEN_FOLDER = "/page/"  # files of this package
 REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
 ASSIGNED = "/assigned"  # who is to do a document
-READ = ("GET", "HEAD", "OPTIONS")
+READ = ("GET", "HEAD")
 
 
 class Role(IntEnum):

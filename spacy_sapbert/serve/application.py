@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from ..errors import SapbertError
 from ..io.version import __version__
 from .api import columns, concepts, health, kept_columns, linking, reviews
 from .description import describe_api, describe_errors
-from .guard import Application, Guard
+from .guard import METHODS, Application, Guard
 from .logs import EventLog
 from .page import routes
 from .problems import (
@@ -102,7 +103,13 @@ def make_application(
     app.add_exception_handler(RequestValidationError, answer)
     app.add_exception_handler(HTTPException, answer)
     app.add_exception_handler(Exception, answer)
-    return Guard(app, settings, log=log, metrics=service.metrics)
+    # Browsers are told here what the guard allows.
+    return CORSMiddleware(
+        Guard(app, settings, log=log, metrics=service.metrics),
+        allow_origins=settings.origins,
+        allow_methods=METHODS,
+        allow_headers=["authorization"],
+    )
 
 
 async def answer(request: Request, error: Exception) -> Response:

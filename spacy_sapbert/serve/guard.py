@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.types import ASGIApp as Application
 from starlette.types import Message, Receive, Scope, Send
 
@@ -48,7 +47,7 @@ SHOWN = (*OPEN, "/reconcile/preview")
 
 
 class Guard:
-    """The outermost part of the application."""
+    """The outermost part of the application but for the headers of CORS."""
 
     def __init__(
         self,
@@ -114,10 +113,7 @@ class Guard:
                 "this name.",
                 421,
             )
-        self.check_origin(path, headers, answer)
-        if method == "OPTIONS":  # a browser asks whether a page may send a request
-            await Response(status_code=204)(scope, receive, answer)
-            return {}
+        self.check_origin(path, headers)
         access = ALL
         if self.settings.tokens and not is_open(path):
             access = find_access(self.settings.tokens, headers.get("authorization", ""))
@@ -163,7 +159,7 @@ class Guard:
             503,
         )
 
-    def check_origin(self, path: str, headers: Headers, answer: "Answer") -> None:
+    def check_origin(self, path: str, headers: Headers) -> None:
         """Check that a page of another origin may use the service.
 
         Browsers send no `Origin` with the address of an image, but `Sec-Fetch-Site`.
@@ -183,13 +179,6 @@ class Guard:
                 "it is to be used by it.",
                 403,
             )
-        if origin in self.settings.origins:
-            answer.headers |= {
-                "access-control-allow-origin": origin,
-                "access-control-allow-headers": "authorization, content-type",
-                "access-control-allow-methods": ", ".join(METHODS),
-                "vary": "Origin",
-            }
 
     async def read_body(self, receive: Receive, limit: int) -> bytes:
         """Read the body, which is bounded in size and time."""

@@ -102,10 +102,19 @@ def test_a_page_of_another_origin_is_refused(local, origin):
 
 def test_an_allowed_origin_gets_the_headers_of_cors(strict):
     origin = "http://127.0.0.1:3333"
-    asked = strict.send("OPTIONS", "/link", b"", {"origin": origin})
-    assert asked.status == 204
+    headers = "authorization,content-type"
+    asks = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": headers,
+    }
+    asked = strict.send("OPTIONS", "/link", b"", {"origin": origin, **asks})
+    assert asked.status == 200
     assert asked.headers["access-control-allow-origin"] == origin
-    assert "authorization" in asked.headers["access-control-allow-headers"]
+    assert "authorization" in asked.headers["access-control-allow-headers"].lower()
+    for other in ("http://evil.example", "null"):
+        asked = strict.send("OPTIONS", "/link", b"", {"origin": other, **asks})
+        assert asked.status == 400
+        assert "access-control-allow-origin" not in asked.headers
     answer = strict.post("/mentions", {"mentions": ["MI"]}, origin=origin, **BEARER)
     assert answer.headers["access-control-allow-origin"] == origin
     assert answer.headers["vary"] == "Origin"
