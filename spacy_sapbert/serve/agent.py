@@ -3,24 +3,22 @@
 SOURCE: https://modelcontextprotocol.io/specification; the `mcp` library.
 """
 
-import functools
-import inspect
+import asyncio
 import json
 import logging
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections.abc import Callable
+from inspect import getdoc
+from typing import Any
 
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+import mcp_types as types
+from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import TypeAdapter, ValidationError
 
-from ..errors import SapbertError
 from ..io.version import __version__
 from .agent_lines import Lines
-from .agent_tools import AgentTools, shorten
+from .agent_tools import TOOLS, call_tool
 from .api.concepts import get_kb
 from .problems import FAILED, describe_invalid, tell
 from .service import Service
@@ -31,89 +29,89 @@ INSTRUCTIONS = (
     "[id name]. Before you keep an id from elsewhere, call verify_id. If a mention has "
     "no id, say so; do not guess one. A score is a similarity from -1 to 1, not a "
     "probability; where `certainty` is not sure, other concepts may be meant: say "
-    "which."
+    "which. Lists in calls and answers have at most 50 entries."
 )
-KB_ADDRESS = "sapbert://knowledge-base"
-READS_ONLY = ToolAnnotations(
-    read_only_hint=True,
-    destructive_hint=False,
-    idempotent_hint=True,
-    open_world_hint=False,
+KB = types.Resource(
+    name="knowledge_base",
+    uri="sapbert://knowledge-base",
+    description="What the knowledge base has: counts, sources, threshold, calibration.",
+    mime_type="application/json",
 )
-TOOLS = ("link_text", "link_terms", "search_concepts", "get_concept", "verify_id")
+READS_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-class AgentServer(MCPServer):
-    """A server that quotes no argument in its errors, and answers every line."""
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Any = None
-    ) -> Any:
-        """Call a tool; an error of the service itself has no text."""
-        try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
-            cause = error.__cause__
-            if isinstance(cause, ValidationError):
-                told = describe_invalid(cause.errors()[0])
-            elif isinstance(cause, SapbertError):
-                told = tell(cause)
-            else:
-                raise
-            if told.status == FAILED:
-                raise
-            raise ToolError(str(told)) from None
-
-    async def run_stdio_async(self) -> None:
-        """Serve on standard input and output; see `MCPServer`."""
-        server, lines = self._lowlevel_server, Lines(sys.stdin.fileno())
-        try:
-            async with stdio_server(stdin=lines) as (requests, answers):
-                lines.answers = answers
-                options = server.create_initialization_options()
-                await server.run(requests, answers, options)
-        except* BrokenPipeError:
-            pass  # the agent has gone
-
-
-def wrap(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Return a tool with compact answers: the library would indent them."""
-    signature = inspect.signature(tool)
-    answers: TypeAdapter[Any] = TypeAdapter(signature.return_annotation)
-
-    @functools.wraps(tool)
-    async def run(**arguments: Any) -> CallToolResult:
-        data = shorten(answers.dump_python(await tool(**arguments), mode="json"))
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        content = [TextContent(type="text", text=text)]
-        return CallToolResult(content=content, structured_content=data)
-
-    returned = Annotated[CallToolResult, signature.return_annotation]
-    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        return_annotation=returned
-    )
-    return run
-
-
-def make_agent_server(service: Service) -> MCPServer:
+def make_agent_server(service: Service) -> "Server[Any]":
     """Return a server with the tools and the resource of a started service."""
-    server = AgentServer(
+
+    async def list_tools(*_: Any) -> types.ListToolsResult:
+        tools = [describe_tool(name, function) for name, function in TOOLS.items()]
+        return types.ListToolsResult(tools=tools)
+
+    async def call(_: Any, asked: Any) -> types.CallToolResult:
+        data = None
+        try:
+            data = await call_tool(service, asked.name, asked.arguments or {})
+            text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        except Exception as error:
+            text = describe_error(error, asked.name)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=data,
+            is_error=data is None,
+        )
+
+    async def list_resources(*_: Any) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[KB])
+
+    async def read_resource(*_: Any) -> types.ReadResourceResult:
+        text = get_kb(service, None).model_dump_json()
+        read = types.TextResourceContents(uri=KB.uri, mime_type=KB.mime_type, text=text)
+        return types.ReadResourceResult(contents=[read])
+
+    return Server(
         "spacy-sapbert",
         version=__version__,
         instructions=INSTRUCTIONS,
-        log_level="CRITICAL",
+        on_list_tools=list_tools,
+        on_call_tool=call,
+        on_list_resources=list_resources,
+        on_read_resource=read_resource,
     )
-    tools = AgentTools(service)
-    for name in TOOLS:
-        tool = wrap(getattr(tools, name))
-        server.add_tool(tool, name=name, annotations=READS_ONLY)
 
-    @server.resource(KB_ADDRESS, mime_type="application/json")
-    def knowledge_base() -> str:
-        """What the knowledge base has: counts, sources, threshold, calibration."""
-        return get_kb(service, None).model_dump_json()
 
-    return server
+def describe_tool(name: str, function: Callable[..., Any]) -> types.Tool:
+    """Return what an agent reads of a tool."""
+    kinds = function.__annotations__
+    return types.Tool(
+        name=name,
+        description=getdoc(function),
+        input_schema=kinds["body"].model_json_schema(),
+        output_schema=TypeAdapter(kinds["return"]).json_schema(),
+        annotations=READS_ONLY,
+    )
+
+
+def describe_error(error: Exception, tool: str) -> str:
+    """Return what an agent is told; it quotes no argument.
+
+    An error of the service itself has no text.
+    """
+    if isinstance(error, ValidationError):
+        return str(describe_invalid(error.errors()[0]))
+    told = tell(error)
+    return f"Error executing tool {tool}" if told.status == FAILED else str(told)
+
+
+async def serve(server: "Server[Any]") -> None:
+    """Serve on standard input and output until the input ends."""
+    lines = Lines(sys.stdin.fileno())
+    try:
+        async with stdio_server(stdin=lines) as (requests, answers):
+            lines.answers = answers
+            options = server.create_initialization_options()
+            await server.run(requests, answers, options)
+    except* BrokenPipeError:
+        pass  # the agent has gone
 
 
 def run_agent_server(service: Service) -> None:
@@ -126,6 +124,6 @@ def run_agent_server(service: Service) -> None:
     """
     logging.disable(logging.CRITICAL)
     try:
-        make_agent_server(service).run("stdio")
+        asyncio.run(serve(make_agent_server(service)))
     finally:
         service.close()

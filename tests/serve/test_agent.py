@@ -16,9 +16,9 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 from mcp import Client
 
-from spacy_sapbert.serve.agent import TOOLS, make_agent_server
+from spacy_sapbert.serve.agent import make_agent_server
 from spacy_sapbert.serve.agent_lines import LONGEST_LINE, replace_halves
-from spacy_sapbert.serve.agent_tools import LONGEST_NOTE
+from spacy_sapbert.serve.agent_tools import LONGEST_NOTE, MOST_SHOWN, TOOLS
 from spacy_sapbert.serve.service import Service
 
 from .conftest import start_linking
@@ -64,7 +64,8 @@ def fail(service: Service, tool: str, **arguments: Any) -> str:
 
 def test_every_tool_and_the_knowledge_base_are_listed(linking):
     tools = talk(linking, lambda client: client.list_tools()).tools
-    assert tuple(tool.name for tool in tools) == TOOLS
+    assert [tool.name for tool in tools] == [*TOOLS]
+    assert all(tool.description for tool in tools)
     assert all(tool.annotations.read_only_hint for tool in tools)
     (kb,) = talk(linking, lambda client: client.list_resources()).resources
     assert str(kb.uri) == "sapbert://knowledge-base"
@@ -107,9 +108,9 @@ def test_link_terms_says_what_to_review(linking):
 
 
 def test_concepts_are_searched_and_read(linking):
-    found = call(linking, "search_concepts", query="I21", limit=1)["concepts"]
+    found = call(linking, "search_concepts", text="I21", k=1)["concepts"]
     assert [one["cui"] for one in found] == ["C0000001"]
-    only = call(linking, "search_concepts", query="fever", types=["T047"])
+    only = call(linking, "search_concepts", text="fever", types=["T047"])
     assert "C0000004" not in [one["cui"] for one in only["concepts"]]
     card = call(linking, "get_concept", id="C9999999")  # a retired id
     assert (card["cui"], card["retired"]) == ("C0000001", ["C9999999"])
@@ -117,12 +118,18 @@ def test_concepts_are_searched_and_read(linking):
 
 
 def test_an_agent_verifies_what_it_wrote(linking):
-    found = call(linking, "verify_id", text="pyrexia", id="C0000007", label="Pyrexia")
-    (verdict,) = found["verdicts"]
-    assert (verdict["verdict"], verdict["better"]) == ("wrong", "C0000004")
-    context = "Heart disease (HD) is common."
-    found = call(linking, "verify_id", text="HD", id="C0000003", context=context)
+    pairs = {"texts": ["pyrexia", "fever"], "ids": ["C0000007", "C0000004"]}
+    labels = ["Pyrexia", ""]
+    found = call(linking, "verify_id", **pairs, labels=labels)
+    wrong, right = found["verdicts"]
+    assert (wrong["verdict"], wrong["better"]) == ("wrong", "C0000004")
+    assert right["verdict"] == "right"
+    pairs = {"texts": ["HD"], "ids": ["C0000003"]}
+    contexts = ["Heart disease (HD) is common."]
+    found = call(linking, "verify_id", **pairs, contexts=contexts)
     assert found["verdicts"][0]["verdict"] == "right"
+    many = {"texts": ["HD"] * (MOST_SHOWN + 1), "ids": ["C0000003"] * (MOST_SHOWN + 1)}
+    assert "E458" in fail(linking, "verify_id", **many)
 
 
 NAME = "Zqxwvut Patientname"
@@ -134,7 +141,9 @@ NAME = "Zqxwvut Patientname"
         ("link_text", {"text": [NAME]}, "text as in the schema (string_type)"),
         ("link_text", {NAME: NAME}, "text, which is required"),
         ("link_terms", {"terms": [{NAME: 1}]}, "terms.0 as in the schema"),
-        ("search_concepts", {"query": "a", "types": [NAME]}, "`filter.types`"),
+        ("search_concepts", {"text": "a", "types": [NAME]}, "`filter.types`"),
+        ("verify_id", {"texts": [NAME], "ids": []}, "as many `ids` as `texts`"),
+        (NAME, {}, "a tool that is listed"),
         ("get_concept", {"id": NAME}, "E463"),
     ],
 )

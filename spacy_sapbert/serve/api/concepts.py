@@ -29,11 +29,12 @@ def get_concept(
     return describe_concept(kb, cui, related=related)
 
 
+# A POST, since the text may be of a document, and others log addresses.
 @router.post("/search")
 async def search_names(service: ServiceDep, body: SearchRequest) -> SearchAnswer:
-    """Concepts with a name that begins with a text, then those with the nearest names.
+    """Search for concepts by a name, its beginning, a code or an id.
 
-    It is a POST, since the text may be of a document, and others log addresses.
+    Those with the most similar names come last.
     """
     found = await search_concepts(service, body.text, body.k, body.types)
     return SearchAnswer(concepts=found)

@@ -87,9 +87,13 @@ async def link_mentions(service: ServiceDep, body: MentionsRequest) -> MentionsA
 
 @router.post("/verify")
 async def verify_ids(service: ServiceDep, body: VerifyRequest) -> VerifyAnswer:
-    """Find out whether ids are the right ones for texts.
+    """Find out whether ids that somebody wrote are the right ones for texts.
 
-    `verdict`: right, near, wrong, retired, unknown or unsure; `why` says more.
+    Each id, or code of a vocabulary, is for one text; `labels` are the names beside
+    them, `contexts` the texts around. `verdict`: right = keep it; retired = write
+    `cui`; near, wrong = `better` is what the text means; unknown = there is no such id,
+    `meant` may be; unsure = ask a person. `label` and `label_text` judge the label
+    against id and text.
     """
     for what, values in body:
         if values is not None:
