@@ -6,8 +6,10 @@ SOURCE: https://modelcontextprotocol.io/specification; the `mcp` library.
 import asyncio
 import json
 import logging
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import getdoc
 from typing import Any
 
@@ -16,6 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from pydantic import TypeAdapter, ValidationError
 
+from ..io.system import END_SIGNALS
 from ..io.version import __version__
 from .agent_lines import Lines
 from .agent_tools import TOOLS, call_tool
@@ -117,13 +120,35 @@ async def serve(server: "Server[Any]") -> None:
 def run_agent_server(service: Service) -> None:
     """Serve on standard input and output until the input ends.
 
-    Nothing is logged: an error of a library may quote a note.
+    Nothing is logged: an error of a library may quote a note. A signal ends the tasks
+    first: an error that it raises within one of them can leave a thread waiting.
 
     Args:
         service: Started; it is closed at the end.
     """
     logging.disable(logging.CRITICAL)
+    signals: list[int] = []
+
+    async def run() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def end(number: int, _: Any) -> None:
+            signals.append(number)
+            loop.call_soon_threadsafe(task.cancel)
+
+        handled = [n for n in END_SIGNALS if callable(signal.getsignal(n))]
+        before = {number: signal.signal(number, end) for number in handled}
+        try:
+            await serve(make_agent_server(service))
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     try:
-        asyncio.run(serve(make_agent_server(service)))
+        with suppress(asyncio.CancelledError):
+            asyncio.run(run())
     finally:
         service.close()
+    for number in signals:
+        signal.raise_signal(number)

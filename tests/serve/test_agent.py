@@ -179,8 +179,9 @@ START = {
 class Agent:
     """A process of `mcp` that was greeted."""
 
-    def __init__(self, new_process: Any, kb: Path) -> None:
-        command = [sys.executable, "-m", "spacy_sapbert", "mcp", kb]
+    def __init__(self, new_process: Any, kb: Path, *program: str) -> None:
+        program = program or ("-m", "spacy_sapbert")
+        command = [sys.executable, *program, "mcp", kb]
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), new_process.PIPE)
         self.process = new_process.start(command, **streams)
         self.send({"id": 1, "method": "initialize", "params": START})
@@ -273,6 +274,29 @@ def test_a_signal_ends_the_command_although_its_input_is_open(agent, name):
     agent.process.send_signal(number)
     assert agent.process.wait(timeout=60) == 128 + number
     assert b"Patientname" not in agent.process.stderr.read()
+
+
+# A tool that gets a signal while it works.
+SIGNALLED = """
+import signal, sys
+from spacy_sapbert.cli.main import app
+from spacy_sapbert.serve import agent_tools
+
+async def stop(service, body: agent_tools.NoteRequest) -> agent_tools.LinkedNote:
+    signal.raise_signal(signal.SIGTERM)
+    print("goes on", file=sys.stderr)
+
+agent_tools.TOOLS["link_text"] = stop
+app()
+"""
+
+
+def test_a_signal_raises_no_error_within_a_task(exported_kb, new_process):
+    """The library can leave a thread waiting then, and the command does not end."""
+    agent = Agent(new_process, exported_kb, "-c", SIGNALLED)
+    agent.link(2, "fever")
+    assert agent.process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert b"goes on" in agent.process.stderr.read()
 
 
 def test_the_command_ends_in_silence_if_nobody_reads_its_answers(agent):
