@@ -71,6 +71,10 @@ COMMANDS = {
 class LazyGroup(ErrorReportingGroup):
     """Imports a command when it is called."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.rich_markup_mode = None  # panels would ask, and so import, all commands
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 

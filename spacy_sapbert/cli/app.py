@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
@@ -32,6 +32,8 @@ except ImportError:  # an older typer uses click, of which the newer one has a c
 # What typer ends a command with itself; the last is its base of wrong options.
 ENDINGS: tuple[Any, ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[2])
 FAILED = 1  # exit code after an error
+# Of help: the lines of a paragraph are joined, and brackets are kept.
+MARKUP: Literal["markdown"] = "markdown"
 BY_SIGNAL = 128  # plus the signal: exit code, as in shells
 RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
 # Two threads of torch that wait in a loop take each other's core beside other work.
@@ -140,13 +142,18 @@ def report_errors(code: int = FAILED) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # of rich, in a help
+            raise
+        msg.fail(name_error(error))  # a plugin may call `sys.exit`
+        raise typer.Exit(code) from error
     except KeyboardInterrupt as error:
         number = getattr(error, "number", signal.SIGINT)
         msg.warn("Stopped before it was done.")
         raise typer.Exit(BY_SIGNAL + number) from None
     except ENDINGS:
         raise
-    except (Exception, SystemExit) as error:  # a plugin may call `sys.exit`
+    except Exception as error:
         msg.fail(name_error(error))
         raise typer.Exit(code) from error
 
@@ -175,22 +182,20 @@ def short_warnings() -> Iterator[None]:
         warnings.formatwarning = old
 
 
-class PanelCommand(TyperCommand):
-    """Lists its options in panels, as typer does where it colours the help."""
+class PanelGroup(TyperGroup):
+    """Lets typer draw help in panels; spaCy switches that off for its commands."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            kind = "Arguments" if param.param_type_name == "argument" else "Options"
-            if record := param.get_help_record(ctx):
-                panel = getattr(param, "rich_help_panel", None) or kind
-                panels.setdefault(panel, []).append(record)
-        for panel, records in panels.items():
-            with formatter.section(panel):
-                formatter.write_dl(records)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "rich_markup_mode": MARKUP})
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        command = super().get_command(ctx, name)
+        if command is not None:
+            command.rich_markup_mode = MARKUP  # type: ignore[attr-defined]
+        return command
 
 
-class ErrorReportingGroup(TyperGroup):
+class ErrorReportingGroup(PanelGroup):
     """Prints errors in one line and exits with 1; after a signal with 128 + signal."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -228,19 +233,15 @@ def keep_inputs(*outputs: Path | None) -> None:
                 )
 
 
-class App(typer.Typer):
-    """An app whose commands list their options in panels."""
-
-    def command(self, name: str | None = None, **options: Any) -> Any:
-        return super().command(name, cls=PanelCommand, **options)
-
-
-def make_app(**options: Any) -> App:
+def make_app(**options: Any) -> typer.Typer:
     """Return an app for commands.
 
     A traceback of typer may show texts of documents, so it is switched off.
     """
-    return App(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
+    options.setdefault("cls", PanelGroup)
+    return typer.Typer(
+        rich_markup_mode=MARKUP, pretty_exceptions_enable=False, **options
+    )
 
 
 def print_version(shown: bool) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import typer
-from typer.core import TyperGroup
 
 from ..io.progress import show_progress
 from ..io.temporary_db import open_temporary_db
@@ -25,7 +24,7 @@ from ..vocabularies.reader_table import (
 )
 from ..vocabularies.releases import write_releases
 from ..vocabularies.report import Report, print_report
-from .app import app, check_outputs, make_app
+from .app import PanelGroup, app, check_outputs, make_app
 from .options import (
     OUTPUT,
     Force,
@@ -45,7 +44,7 @@ OTHERS: Panel = {"rich_help_panel": "Other vocabularies"}
 READ = "read"  # the command whose name may be left out
 
 
-class ConceptsGroup(TyperGroup):
+class ConceptsGroup(PanelGroup):
     """`concepts FILE…` is `concepts read FILE…`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -63,6 +63,10 @@ def convert(
 
     Example: spacy sapbert convert corpus/medmentions.txt.gz --format pubtator
     --drop-prefix UMLS: --linked-only --output corpus/medmentions.spacy
+
+    An id A|B means both with `--bars-join-parts`, either with
+    `--bars-are-alternatives`. A composite is a mention for each of its parts with
+    `--split-composites`, one mention with `--whole-composites`.
     """
     check_outputs(output, force=force)
     given = {

@@ -79,7 +79,7 @@ class ReadOptions:
     type: Annotated[str | None, "semantic type of all concepts, e.g. T047."] = None
     columns: Annotated[
         str | None,
-        "which column is what: id=Code,name=Preferred,synonyms=Synonyms,"
+        "which column is what: id=Code,name=Preferred; also synonyms=…, type=…, "
         "codes.ICD10CM=icd. [by their names]",
     ] = None
     separator: Annotated[
