@@ -137,14 +137,11 @@ class Service:
         def link(items: Sequence[tuple[int, str]]) -> list[TextResult]:
             self.check(kb, options)
             self.metrics.linked.labels(TEXTS).inc(len(items))
-            linker = self.linker
-            linker.options = options
-            if linker.kb is not kb:  # another one has come into use meanwhile
-                linker.kb = kb
+            self.set_linker(kb, options)
             try:
                 return self.link_documents(items)
             finally:
-                linker.options, linker.kb = self.options, self.kb
+                self.set_linker(self.kb, self.options)
 
         return await self.work(link, [*enumerate(texts)], make_key(TEXTS, settings, kb))
 
@@ -167,6 +164,12 @@ class Service:
 
         items = [*zip(mentions, labels or [""] * len(mentions), strict=True)]
         return await self.work(link, items, make_key(MENTIONS, settings, kb))
+
+    def set_linker(self, kb: KnowledgeBase, options: LinkOptions) -> None:
+        """Let the linker use a knowledge base, maybe an older one, and options."""
+        self.linker.options = options
+        if self.linker.kb is not kb:
+            self.linker.kb = kb
 
     def check(self, kb: KnowledgeBase, options: LinkOptions) -> None:
         """Check that options fit a knowledge base, even if there is no mention."""
