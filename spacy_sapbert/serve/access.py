@@ -18,7 +18,6 @@ LONGEST_NAME = 200  # characters of the name of a reviewer
 OPEN = ("/", "/healthz", "/readyz", "/openapi.json")
 OPEN_FOLDER = "/page/"  # files of this package
 REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
-ASSIGNED = "/assigned"  # who is to do a document
 READ = ("GET", "HEAD")
 
 
@@ -26,8 +25,7 @@ class Role(IntEnum):
     """What a client may do; each role may do what those before it may.
 
     A reader links and looks up. A reviewer reads and decides on the documents that are
-    kept. An admin deletes, assigns, teaches, and changes which knowledge base
-    is used.
+    kept. An admin deletes, teaches, and changes which knowledge base is used.
     """
 
     READER = 1
@@ -72,8 +70,7 @@ def needed_role(method: str, path: str) -> Role | None:
     """Return the role that a request needs; None = it needs no token."""
     if is_open(path):
         return None
-    leads = path.startswith(TEACH) or path.endswith(ASSIGNED)
-    if method == "DELETE" or (method not in READ and leads):
+    if method == "DELETE" or (method not in READ and path.startswith(TEACH)):
         return Role.ADMIN
     return Role.REVIEWER if path.startswith(REVIEWS) else Role.READER
 

@@ -31,7 +31,6 @@ READ = (
 MANAGE = {
     "DELETE /reviews/documents/{id}",
     "DELETE /reviews/columns/{id}",
-    "POST /reviews/documents/{id}/assigned",
     "POST /reviews/teach",
     "DELETE /reviews/teach/{number}",
     "POST /reviews/switch",

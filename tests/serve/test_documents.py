@@ -147,7 +147,6 @@ def test_a_removed_document_leaves_nothing_in_the_file(tmp_path):
     keep, id = store.add_documents(notes).documents
     store.set_links(id, [{"text": "secret-mention"}], "kb")
     store.set_done(id, "secret-person", True)
-    store.assign(id, ["secret-person"])
     store.set_links(keep, [{"alias": "secret-name"}], "a version that learned it")
     store.delete_document(id)
     store.forget_links(kb="kb")

@@ -190,7 +190,7 @@ def count_open(store: ReviewStore, kb: KnowledgeBase) -> int:
 
 
 def find_agreed(store: ReviewStore) -> dict[tuple[int, int], str | None]:
-    ((_, judged),) = judge_places(store.latest(), store.names("done"))
+    ((_, judged),) = judge_places(store.latest(), store.done())
     return {(one.start, one.end): agreed for one, _, agreed, _ in judged}
 
 

@@ -44,7 +44,6 @@ router = APIRouter(
 OF_TEACHER = [Depends(need_one_process)]
 MOST_DECISIONS = 1_000  # that are written together
 MOST_FILES = 1_000
-MOST_REVIEWERS = 100  # of a document
 Reviewer = Annotated[str | None, Query(max_length=LONGEST_NAME)]
 Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
 OneReviewer = Annotated[str, Query(min_length=1, max_length=LONGEST_NAME)]
@@ -153,8 +152,7 @@ async def prepare(service: ServiceDep, store: StoreDep) -> LeftAnswer:
 def list_documents(store: StoreDep, reviewer: Reviewer = None) -> DocumentsAnswer:
     """The documents, without their texts, and what the page offers.
 
-    With `reviewer`, `decisions` are those of one reviewer; one to whom documents are
-    assigned sees these and those of nobody.
+    With `reviewer`, `decisions` are those of one reviewer.
     """
     return DocumentsAnswer(
         documents=store.documents(reviewer),
@@ -184,7 +182,7 @@ async def read_document(
     ]
     mentions += (await link_marks(service, store, marks)).get(id, [])
     mentions.sort(key=lambda one: (one["start"], -one["end"]))
-    done = await run_in_threadpool(store.names, "done")
+    done = await run_in_threadpool(store.done)
     return DocumentAnswer(
         **asdict(document),
         kb=kb,
@@ -214,17 +212,6 @@ def set_done(
     access.check_names([reviewer])
     store.set_done(find_document(store, id).id, reviewer, done)
     return done
-
-
-@router.post("/documents/{id}/assigned")
-def assign(
-    store: StoreDep,
-    id: str,
-    reviewers: Annotated[list[Name], Body(embed=True, max_length=MOST_REVIEWERS)],
-) -> list[str]:
-    """Replace those who are to do a document; nobody = anybody."""
-    store.assign(find_document(store, id).id, reviewers)
-    return reviewers
 
 
 def check_decision(service: Service, store: ReviewStore, body: NewDecision) -> None:

@@ -92,11 +92,10 @@ async function drawList(list, info) {
   const isDone = (one) => one.done.includes(reviewer());
   const chosen = () => documents.filter((one) => one.name.toLowerCase().includes(filter.words.trim().toLowerCase())
     && (filter.which === "all" || isDone(one) === (filter.which === "done")));
-  const table = growingTable(["Note", "Decided", "State", "For", "Since", ""], "Notes", (one) => [
+  const table = growingTable(["Note", "Decided", "State", "Since", ""], "Notes", (one) => [
     make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name),
     one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : `${one.decisions} of ${Math.max(one.mentions, one.decisions)}`,
     isDone(one) ? "done ✓" : "open",
-    one.assigned.join(", ") || "all",
     make("span", { class: "dim" }, localTime(one.time)),
     info.manages && sureButton("Delete", `Delete “${one.name}” for good, and what was learned from it?`, async () => {
       const gone = await attempt("Deleting …", () => remove(`reviews/documents/${one.id}`));
@@ -111,22 +110,10 @@ async function drawList(list, info) {
     fill(count, `${documents.filter(isDone).length} of ${countOf(documents.length, "note")} done`);
   };
   words.addEventListener("input", () => { filter = { ...filter, words: words.value }; draw(); });
-  const names = make("input", { id: "people", maxlength: 400, autocomplete: "off", placeholder: "names, with commas", list: "names-known" });
-  const assign = async () => {
-    const reviewers = names.value.split(",").map((one) => one.trim()).filter(Boolean);
-    const given = chosen();
-    const done = await attempt("Saving …", () => Promise.all(given.map((one) => post(`reviews/documents/${one.id}/assigned`, { reviewers }))));
-    if (!done) return;
-    await drawList(list, info);
-    say(`${countOf(given.length, "note")}: for ${reviewers.join(", ") || "all"}.`);
-  };
   fill(list, make("h2", {}, "Notes"),
     make("div", { class: "row" }, make("label", {}, "Search ", words),
       select("which", "Show", ["all", "open", "done"].map((one) => [one, one]), filter.which,
         (which) => { filter = { ...filter, which }; draw(); }), count),
-    info.manages && make("details", {}, make("summary", {}, "Assign these notes"),
-      make("div", { class: "row" }, make("label", {}, "For ", names),
-        make("button", { type: "button", id: "assign", onclick: assign }, "Assign the notes of this list"))),
     table.element);
   draw();
   if (documents.some((one) => one.mentions === null)) {

@@ -200,7 +200,7 @@ def list_agreed(
     A document is left out as long as nothing in it holds, unless it was done and nobody
     differs.
     """
-    done = store.names("done")
+    done = store.done()
     found: dict[str, list[Decision]] = {id: [] for id in done}
     for id, judged in judge_places(store.latest(), done):
         found[id] = [
@@ -217,7 +217,7 @@ def find_differences(store: ReviewStore, kb: KnowledgeBase) -> Differences:
     """Find where reviewers differ, those that are not settled first."""
     found: list[Difference] = []
     read = cache(store.document)
-    for id, judged in judge_places(store.latest(), store.names("done")):
+    for id, judged in judge_places(store.latest(), store.done()):
         for one, choices, agreed, differs in judged:
             if differs and (note := read(id)) is not None:
                 place = show_place(note, one.start, one.end, one.label)

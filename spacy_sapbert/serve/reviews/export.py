@@ -40,7 +40,7 @@ def list_answers(
         return ((document, AGREED, held) for document, held in list_agreed(store))
     found: dict[str, dict[str, list[Decision]]] = {
         id: {name: [] for name in names if reviewer in (None, name)}
-        for id, names in store.names("done").items()
+        for id, names in store.done().items()
     }
     for one in store.latest(reviewer=reviewer):
         if one.chosen != OPEN:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from shutil import disk_usage
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
@@ -31,12 +31,12 @@ T = TypeVar("T")
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 AT_ONCE = 1_000  # documents that are read together
-VERSION = 7  # of the tables
+VERSION = 8  # of the tables
 OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
 # `same` is equal for equal texts. `spans` has the mentions that a document came with,
-# `mentions` what the knowledge base `kb` says of its mentions. `done` and `assigned`
-# have who has done a document, and who is to do it. `sheet` and `kept` are JSON: a
-# table as it was read, and a term with what was found for it.
+# `mentions` what the knowledge base `kb` says of its mentions. `done` has who has
+# done a document. `sheet` and `kept` are JSON: a table as it was read, and a term with
+# what was found for it.
 SCHEMA = f"""
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
@@ -52,9 +52,6 @@ CREATE TABLE decisions (
 );
 CREATE INDEX decisions_by_place ON decisions (document, "start", "end");
 CREATE TABLE done (
-    document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
-) WITHOUT ROWID;
-CREATE TABLE assigned (
     document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
 CREATE TABLE columns (
@@ -85,12 +82,6 @@ AND NOT EXISTS (
     AND newer.settles = decisions.settles
     AND (newer.settles OR newer.reviewer = decisions.reviewer)
     AND newer.number > decisions.number
-)"""
-# A reviewer who has documents of their own sees these, and those of nobody.
-VISIBLE = """(
-    :reviewer IS NULL OR NOT EXISTS (SELECT 1 FROM assigned WHERE reviewer = :reviewer)
-    OR EXISTS (SELECT 1 FROM assigned WHERE document = id AND reviewer = :reviewer)
-    OR NOT EXISTS (SELECT 1 FROM assigned WHERE document = id)
 )"""
 
 
@@ -150,7 +141,6 @@ class DocumentCount:
         mentions: Number that was found in it; None = they were not looked for yet.
         decisions: Number that counts, of a reviewer or of all.
         done: The reviewers who have done it.
-        assigned: The reviewers who are to do it; none = anybody.
     """
 
     id: str
@@ -159,7 +149,6 @@ class DocumentCount:
     mentions: int | None
     decisions: int
     done: list[str]
-    assigned: list[str]
 
 
 def hash_text(*parts: str) -> str:
@@ -371,18 +360,17 @@ class ReviewStore:
         """Return the documents, the oldest first.
 
         Args:
-            reviewer: Whose documents and decisions are meant; None = all.
+            reviewer: Whose decisions are counted; None = those of all.
         """
-        who = {"reviewer": reviewer}
         sql = (
             f"SELECT document, count(*) FROM decisions WHERE chosen != '{OPEN}' "
             f"AND {COUNTS} GROUP BY document"
         )
-        counts = dict(self.query(sql, who))
-        done, assigned = self.names("done"), self.names("assigned")
+        counts = dict(self.query(sql, {"reviewer": reviewer}))
+        done = self.done()
         sql = (
             "SELECT id, name, time, json_array_length(mentions) FROM documents "
-            f"WHERE {VISIBLE} ORDER BY number"
+            "ORDER BY number"
         )
         return [
             DocumentCount(
@@ -392,19 +380,18 @@ class ReviewStore:
                 mentions=mentions,
                 decisions=counts.get(id, 0),
                 done=done.get(id, []),
-                assigned=assigned.get(id, []),
             )
-            for id, name, time, mentions in self.query(sql, who)
+            for id, name, time, mentions in self.query(sql)
         ]
 
     def to_do(self, reviewer: str) -> Iterator[ReviewedDocument]:
-        """Yield the documents that a reviewer sees and has not done, the oldest first.
+        """Yield the documents that a reviewer has not done, the oldest first.
 
         They are read some at a time, so that others can write meanwhile.
         """
         sql = (
             "SELECT id, name, text FROM documents "
-            f"WHERE number > :first AND number <= :last AND {VISIBLE} AND NOT EXISTS "
+            "WHERE number > :first AND number <= :last AND NOT EXISTS "
             "(SELECT 1 FROM done WHERE document = id AND reviewer = :reviewer) "
             "ORDER BY number"
         )
@@ -422,15 +409,6 @@ class ReviewStore:
         )
         return [name for (name,) in self.query(sql)]
 
-    def assign(self, document: str, reviewers: Iterable[str]) -> None:
-        """Replace those who are to do a document; nobody = anybody."""
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM assigned WHERE document = ?", (document,))
-            connection.executemany(
-                "INSERT INTO assigned VALUES (?, ?)",
-                [(document, name) for name in {*reviewers}],
-            )
-
     def set_done(self, document: str, reviewer: str, done: bool) -> None:
         """Note that a reviewer has done a document, or has to go on."""
         sql = "DELETE FROM done WHERE document = ? AND reviewer = ?"
@@ -439,10 +417,10 @@ class ReviewStore:
         with self.transaction() as connection:
             connection.execute(sql, (document, reviewer))
 
-    def names(self, table: Literal["done", "assigned"]) -> dict[str, list[str]]:
-        """Return the names of who has done each document, or is to do it, sorted."""
+    def done(self) -> dict[str, list[str]]:
+        """Return the names of who has done each document, sorted."""
         found: dict[str, list[str]] = {}
-        sql = f"SELECT document, reviewer FROM {table} ORDER BY document, reviewer"
+        sql = "SELECT document, reviewer FROM done ORDER BY document, reviewer"
         for document, name in self.query(sql):
             found.setdefault(document, []).append(name)
         return found
