@@ -208,14 +208,14 @@ def link_first(client: Client, mention: str) -> Any:
 def write_day(path: Path) -> None:
     """Write twenty documents with three mentions each."""
     words = (("vwkj zzz", "-1"), ("fever", "C0000004"), ("MI", "C0000001"))
-    text = "A day: vwkj zzz, fever, MI."
-    places = [(text.index(w), text.index(w) + len(w), w, cui) for w, cui in words]
     with path.open("w") as file:
         for n in range(20):
+            text = f"Day {n}: vwkj zzz, fever, MI."
             file.write(f"{n}|t|{text}\n{n}|a|\n")
-            file.writelines(
-                f"{n}\t{a}\t{b}\t{w}\tX\t{cui}\n" for a, b, w, cui in places
-            )
+            for word, cui in words:
+                start = text.index(word)
+                place = f"{start}\t{start + len(word)}"
+                file.write(f"{n}\t{place}\t{word}\tX\t{cui}\n")
             file.write("\n")
 
 
@@ -258,7 +258,7 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     decide(client, "Ada", left["fever"], "C0000004")
     decide(client, "Ada", left["mi"], "C0000001")
     assert open_places(client, "Ada") == {}
-    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert client.post("/reviews/teach", {}).status == 202
     assert client.wait_for("taught")["changed"]
     before = link_first(client, "vwkj zzz")
     assert use_newest(client)["report"]["counts"]["mentions"] == 60
@@ -306,7 +306,7 @@ def test_two_processes_keep_all_decisions_and_both_forget_a_deleted_note(
     places = [{"document": id, "start": 0, "end": 8} for id in ids]
     decide(teaching, "Ada", places, "C0000008")
     for _ in range(2):
-        assert teaching.post("/reviews/teach", {"force": True}).status == 202
+        assert teaching.post("/reviews/teach", {}).status == 202
         wait_for_teaching(teaching)
     use_newest(teaching)
     client, started = start_two(start_service, own_exported_kb, "--reviews", reviews)

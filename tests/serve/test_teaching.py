@@ -33,7 +33,7 @@ def client(open_local, own_kb, tmp_path) -> LocalClient:
 
 
 def teach(client: LocalClient) -> Any:
-    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert client.post("/reviews/teach", {}).status == 202
     return wait_for_teaching(client)
 
 
@@ -152,7 +152,7 @@ def test_a_taught_version_shares_no_text_with_others(open_local, own_kb, tmp_pat
     client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
     assert (tmp_path / "reviews.db").stat().st_mode & 0o077 == 0
     assert client.post("/reviews/switch", {"number": 1}).code == "E469"
-    client.post("/reviews/teach", {"force": True})  # nothing is decided
+    client.post("/reviews/teach", {})  # nothing is decided
     while (state := client.get("/reviews/teach").json())["state"] == "running":
         pass
     assert state["error"]["code"] == "E362"
@@ -204,7 +204,7 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
         return result
 
     monkeypatch.setattr(taught, "teach_documents", hold)
-    assert client.post("/reviews/teach", {"force": True}).status == 202
+    assert client.post("/reviews/teach", {}).status == 202
     assert written.wait(60)
     assert client.send("DELETE", f"/reviews/documents/{'0' * 32}").status == 404
     answer = client.send("DELETE", f"/reviews/documents/{deleted}")

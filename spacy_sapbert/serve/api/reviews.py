@@ -338,14 +338,12 @@ def read_teaching(teacher: TeacherDep) -> TeachingState:
 
 
 @router.post("/teach", status_code=202, dependencies=OF_TEACHER)
-def teach(
-    teacher: TeacherDep, force: Annotated[bool, Body(embed=True)] = False
-) -> TeachingState:
+def teach(teacher: TeacherDep) -> TeachingState:
     """Make a copy of the knowledge base that has learned from all decisions.
 
-    With `force` also if nothing gets better.
+    There is none if nothing gets better.
     """
-    teacher.start(force=force)
+    teacher.start()
     return teacher.describe()
 
 

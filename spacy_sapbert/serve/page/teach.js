@@ -9,7 +9,6 @@ const WAIT = 1000;  // milliseconds between two questions
 export async function render(main, info) {
   fill(main, make("h2", {}, "Teach the knowledge base"));
   if (info.why) { main.append(make("p", {}, info.why)); return; }
-  const force = make("input", { type: "checkbox", id: "force" });
   const report = make("div", {});
   const draw = async (found) => {
     const newest = found.report ?? found.versions[0]?.report;
@@ -32,15 +31,13 @@ export async function render(main, info) {
     else if (found.report) say(found.report.changed ? "Learned." : "Nothing gets better, so no version was made.");
   };
   const start = async () => {
-    if (await attempt("Teaching …", () => post("reviews/teach", { force: force.checked }))) watch();
+    if (await attempt("Teaching …", () => post("reviews/teach", {}))) watch();
   };
   main.append(
     make("p", {}, "A new version learns from all decisions that count now, always starting from the original knowledge base. ",
       "Mentions on which reviewers differ are left out until they are settled under ", make("a", { href: "#agree" }, "Agree"),
       ". All figures are by cross-validation: of notes that were not learned from."),
-    info.manages ? make("div", { class: "row" },
-      make("button", { class: "main", id: "teach", onclick: start }, "Teach"),
-      make("label", {}, force, " keep the version even if nothing gets better"))
+    info.manages ? make("button", { class: "main", id: "teach", onclick: start }, "Teach")
       : make("p", {}, "An admin can make a version, and choose which one is used."),
     report);
   const found = await attempt("Reading …", () => get("reviews/teach"));

@@ -142,8 +142,8 @@ class Teacher:
             "versions": versions,
         }
 
-    def start(self, *, force: bool) -> None:
-        """Start to teach; `force` makes a version even if nothing gets better."""
+    def start(self) -> None:
+        """Start to teach."""
         with self.lock:
             if self.state == "running":
                 raise RequestError(
@@ -153,17 +153,14 @@ class Teacher:
                     409,
                 )
             self.state, self.report, self.error = "running", None, None
-        thread = threading.Thread(
-            target=self.run, args=(force,), name="teacher", daemon=True
-        )
-        thread.start()
+        threading.Thread(target=self.run, name="teacher", daemon=True).start()
 
-    def run(self, force: bool) -> None:
+    def run(self) -> None:
         """Teach, again if a document was deleted meanwhile, and keep the report."""
         try:
             self.parent.mkdir(exist_ok=True)
             self.parent.chmod(0o700)  # the names in it are texts of the documents
-            while not self.teach(force):
+            while not self.teach():
                 pass
         except Exception as error:
             told = error if isinstance(error, SapbertError) else failed()
@@ -173,7 +170,7 @@ class Teacher:
             where = describe_exception(error)
             self.log.write("not_taught", code=told.code, **where)
 
-    def teach(self, force: bool) -> bool:
+    def teach(self) -> bool:
         """Teach what holds now.
 
         Returns:
@@ -188,7 +185,6 @@ class Teacher:
             output=folder,
             add=True,  # to what was taught elsewhere
             instead_of=SOURCE,  # a withdrawn decision counts no more
-            force=force,
         )
         # A deletion, of another process too, is before this or finds the version.
         with self.lock, self.store.transaction():
