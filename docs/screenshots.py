@@ -138,7 +138,7 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
         page.wait_for_selector("#accept")
         page.click("#accept")
         take(page, f"column-{kind}")
-        show(page, "agree", "#export")
+        show(page, "agree", "tr[aria-current]")
         take(page, f"agree-{kind}")
         show(page, "teach", "#teach")
         if not page.locator("#use, #back").count():

@@ -460,6 +460,22 @@ def test_files_are_dropped_and_the_queue_decides_equal_mentions_together(
     assert decisions(reviewed, "queue-0.txt") == []
 
 
+def test_decisions_are_downloaded_beside_the_notes(page, tmp_path):
+    link(page, "Download: fever.", "download.txt")
+    page.keyboard.press("1")
+    expect_decided(page, 1)
+    page.click("nav a[href='#notes']")
+    page.click("summary:has-text('Download the decisions')")
+    page.select_option("#who", label="Ada")
+    page.select_option("#kind", label="csv")
+    with page.expect_download() as waiting:
+        page.click("#export")
+    waiting.value.save_as(tmp_path / "decisions.csv")
+    with (tmp_path / "decisions.csv").open(encoding="utf8", newline="") as file:
+        found = {row["id"]: row["cui"] for row in csv.DictReader(file)}
+    assert found["download.txt"] == "C0000004"
+
+
 def test_where_reviewers_differ_is_seen_and_settled(page, reviewed):
     link(page, "Differ: MI.", "differ.txt")
     page.keyboard.press("1")
@@ -511,7 +527,7 @@ def test_a_page_shows_what_its_token_may_do(browser, listen, sample_kb, tmp_path
     expect_decided(page, 1)
     page.click("nav a[href='#notes']")
     page.wait_for_selector("#list tr:has-text('roles.txt')")
-    assert not page.locator("#list button").count()
+    assert not page.locator("#list tbody button").count()
     page.click("nav a[href='#teach']")
     page.wait_for_selector("main:has-text('An admin can')")
     assert not page.locator("main button").count()

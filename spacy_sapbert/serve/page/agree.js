@@ -1,6 +1,6 @@
-// Agree: where reviewers differ, what they agree on, and files of the decisions.
+// Agree: where reviewers differ, and what holds there.
 
-import { attempt, get, hasName, reviewer, saveFile } from "./api.js";
+import { attempt, get, hasName, reviewer } from "./api.js";
 import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
 import { listBench, nameOf, writeStep } from "./deciding.js";
 import { fill, make, say, select, table } from "./dom.js";
@@ -8,7 +8,6 @@ import { around, where } from "./places.js";
 import { flush } from "./session.js";
 import { NIL, NO_MENTION, candidateOf, changeOf, isOpen, newMention } from "./state.js";
 
-const AGREED = "agreed";  // in exports: what holds
 let filter = { document: "", reviewer: "", open: "true" };
 
 export async function render(main, info) {
@@ -69,8 +68,7 @@ export async function render(main, info) {
       make("h2", {}, "Agreement"),
       pairs.length ? table(["Reviewers", "Mentions of both", "Agree", "Cohen’s kappa", "F1 with spans"],
         pairs.map((one) => [one.reviewers.join(" and "), one.mentions, one.agree, one.kappa ?? "–", one.f1 ?? "–"]),
-        "Agreement") : make("p", {}, "When two people decide on the same notes, you see here how far they agree."),
-      make("h2", {}, "Download the decisions"), drawDownload(found.formats, reviewers)],
+        "Agreement") : make("p", {}, "When two people decide on the same notes, you see here how far they agree.")],
     focus: list.focus, threshold: info.threshold,
   });
   bench.fill(items);
@@ -89,16 +87,4 @@ function itemOf({ place, choices, agreed }, concepts) {
     mention: newMention({ ...place, certainty: "tied", candidates }, agreed, false),
     words: agreed === null ? "They differ: choose what holds." : "Settled.",
   };
-}
-
-function drawDownload(formats, people) {
-  let [who, kind] = [AGREED, formats[0]];
-  return make("div", { class: "row" },
-    select("who", "Of", [[AGREED, "what is agreed"], ["", "all reviewers, one by one"], ...people.map((name) => [name, name])],
-      who, (value) => { who = value; }),
-    select("kind", "as", formats.map((name) => [name, name]), kind, (value) => { kind = value; }),
-    make("button", { id: "export", onclick: () => {
-      const query = new URLSearchParams({ format: kind, ...(who && { reviewer: who }) });
-      saveFile(`reviews/export?${query}`);
-    } }, "Download"));
 }

@@ -1,10 +1,11 @@
-// Notes: a new one, files of them, and the list with what is open.
+// Notes: a new one, files of them, the list with what is open, and files of the decisions.
 
-import { attempt, get, post, remove, reviewer } from "./api.js";
+import { attempt, get, post, remove, reviewer, saveFile } from "./api.js";
 import { countOf, fileField, fill, growingTable, later, localTime, make, say, select, sureButton } from "./dom.js";
 
 const EXAMPLE = "78-year-old woman with atrial fibrillation and high cholesterol. Her mother had a heart attack. "
   + "She takes Lipitor and aspirin. Today fever and shortness of breath.";
+const AGREED = "agreed";  // in exports: what holds
 const DRAFT = "draft";  // a text that is not linked yet outlives a reload
 let filter = { words: "", which: "all" };
 
@@ -85,7 +86,8 @@ export async function prepare() {
 
 async function drawList(list, info) {
   const read = () => attempt("", () => get(`reviews/documents?reviewer=${encodeURIComponent(reviewer())}`));
-  let { documents } = (await read()) ?? { documents: [] };
+  const found = await read();
+  let documents = found?.documents ?? [];
   if (!documents.length) { fill(list); return; }
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   const count = make("span", { class: "dim", role: "status" });
@@ -114,6 +116,7 @@ async function drawList(list, info) {
     make("div", { class: "row" }, make("label", {}, "Search ", words),
       select("which", "Show", ["all", "open", "done"].map((one) => [one, one]), filter.which,
         (which) => { filter = { ...filter, which }; draw(); }), count),
+    make("details", {}, make("summary", {}, "Download the decisions"), drawDownload(found.formats, found.reviewers)),
     table.element);
   draw();
   if (documents.some((one) => one.mentions === null)) {
@@ -123,4 +126,17 @@ async function drawList(list, info) {
     ({ documents } = again);
     draw();
   }
+}
+
+function drawDownload(formats, people) {
+  let [who, kind] = [AGREED, formats[0]];
+  return make("div", { class: "row" },
+    select("who", "Of", [[AGREED, "what is agreed"], ["", "all reviewers, one by one"], ...people.map((name) => [name, name])],
+      who, (value) => { who = value; }),
+    select("kind", "as", formats.map((name) => [name, name]), kind, (value) => { kind = value; }),
+    make("button", { id: "export", onclick: async () => {
+      await (await import("./session.js")).flush();  // what is on its way is in it
+      const query = new URLSearchParams({ format: kind, ...(who && { reviewer: who }) });
+      saveFile(`reviews/export?${query}`);
+    } }, "Download"));
 }
