@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.serve.reviews.agreement import (
-    compare_reviewers,
-    compute_f1,
-    compute_kappa,
     find_differences,
     judge_places,
 )
@@ -158,31 +154,6 @@ def test_another_file_is_no_file_of_reviews(tmp_path, content):
         store.close()
     with pytest.raises(SapbertError, match="E466"):
         ReviewStore(path)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("AABBC", "ABABC"), ("AABB", "AAAA")],
-)
-def test_kappa_is_that_of_scikit_learn(one, other):
-    expected = cohen_kappa_score([*one], [*other])
-    assert compute_kappa(one, other) == pytest.approx(expected)
-
-
-def test_reviewers_are_compared_in_pairs():
-    decisions = [
-        make_decision(f"{name}-key-{n:04}", name, "d", n, n + 1, chosen)
-        for name, chosen_ones in {"A": "xy", "B": "xx", "C": "yy"}.items()
-        for n, chosen in enumerate(chosen_ones)
-    ]
-    pairs = compare_reviewers(decisions)
-    assert [pair.reviewers for pair in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
-    assert [pair.agree for pair in pairs] == [1, 1, 0]
-    assert compute_kappa("", "") is compute_kappa("AA", "AA") is None
-    ours = {("d", 0, 5): "A", ("d", 8, 9): "B", ("e", 0, 1): "A"}
-    theirs = {("d", 0, 5): "A", ("d", 7, 9): "B", ("d", 3, 4): "NO_MENTION"}
-    assert compute_f1(ours, theirs) == 0.5  # of document e only one has decided
-    assert compute_f1({}, theirs) is None
 
 
 def count_open(store: ReviewStore, kb: KnowledgeBase) -> int:

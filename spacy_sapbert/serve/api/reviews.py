@@ -1,4 +1,4 @@
-"""/reviews: documents, decisions, queue, agreement, export and teaching."""
+"""/reviews: documents, decisions, queue, differences, export and teaching."""
 
 import base64
 from dataclasses import asdict
@@ -294,12 +294,6 @@ def list_places(
 def list_differences(service: ServiceDep, store: StoreDep) -> agreement.Differences:
     """Where reviewers differ, with the text around; what is not settled first."""
     return agreement.find_differences(store, service.kb)
-
-
-@router.get("/agreement")
-def list_agreement(store: StoreDep) -> list[agreement.Agreement]:
-    """Cohen's kappa and F1 of each two reviewers."""
-    return agreement.compare_reviewers(store.latest())
 
 
 @router.get(

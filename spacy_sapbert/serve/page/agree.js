@@ -3,7 +3,7 @@
 import { attempt, get, hasName, reviewer } from "./api.js";
 import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
 import { listBench, nameOf, writeStep } from "./deciding.js";
-import { fill, make, say, select, table } from "./dom.js";
+import { fill, make, say, select } from "./dom.js";
 import { around, where } from "./places.js";
 import { flush } from "./session.js";
 import { NIL, NO_MENTION, candidateOf, changeOf, isOpen, newMention } from "./state.js";
@@ -15,12 +15,11 @@ export async function render(main, info) {
   if (info.why) { main.append(make("p", {}, info.why)); return null; }
   await flush();
   const found = await attempt("Reading …", async () => {
-    const [listed, pairs, differences] = await Promise.all(
-      ["reviews/documents", "reviews/agreement", "reviews/differences"].map(get));
-    return { ...listed, pairs, differences };
+    const [listed, differences] = await Promise.all(["reviews/documents", "reviews/differences"].map(get));
+    return { ...listed, differences };
   });
   if (!found) return null;
-  const { differences, reviewers, pairs } = found;
+  const { differences, reviewers } = found;
   const concepts = new Map(differences.concepts.map((one) => [one.cui, one]));
   const { document: note, reviewer: who, open } = filter;
   const items = differences.places.filter(({ place, choices, agreed }) =>
@@ -64,12 +63,7 @@ export async function render(main, info) {
   const place = workbench(main, bench, {
     bar: [make("h2", {}, "Where reviewers differ"), left, ...filters.map(([key, text, options]) =>
       select(`of-${key}`, text, options, filter[key], (value) => narrow(key, value))), menu("Keys", listKeys(bench))],
-    pane: [list.element,
-      make("h2", {}, "Agreement"),
-      pairs.length ? table(["Reviewers", "Mentions of both", "Agree", "Cohen’s kappa", "F1 with spans"],
-        pairs.map((one) => [one.reviewers.join(" and "), one.mentions, one.agree, one.kappa ?? "–", one.f1 ?? "–"]),
-        "Agreement") : make("p", {}, "When two people decide on the same notes, you see here how far they agree.")],
-    focus: list.focus, threshold: info.threshold,
+    pane: [list.element], focus: list.focus, threshold: info.threshold,
   });
   bench.fill(items);
   return place;

@@ -1,14 +1,12 @@
-"""What reviewers agree on, how far, and where they differ.
+"""What reviewers agree on, and where they differ.
 
 `judge_places` is the one definition of *agreed*: Agree, export, teaching and quality
 read it.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import NamedTuple
 
 from ...kb.knowledge_base import KnowledgeBase
@@ -17,26 +15,7 @@ from .decisions import NO_MENTION, OPEN, Decision, Spot
 from .queue import Place, group_by_document, show_place
 from .store import ReviewedDocument, ReviewStore
 
-DIGITS = 4
 MOST_DIFFERENCES = 10_000
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How far two reviewers agree.
-
-    Attributes:
-        mentions: Number that both have decided, of which they `agree` on some.
-        kappa: See `compute_kappa`.
-        f1: Of mentions with their concepts, in documents on which both decided; a
-            mention that one does not have counts against it. None without mentions.
-    """
-
-    reviewers: tuple[str, str]
-    mentions: int
-    agree: int
-    kappa: float | None
-    f1: float | None
 
 
 class Judged(NamedTuple):
@@ -79,66 +58,6 @@ class Differences:
     total: int
     places: list[Difference]
     concepts: list[FoundConcept]
-
-
-def compute_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
-    """Compute Cohen's kappa of two reviewers.
-
-    Args:
-        one, other: What each chose, mention by mention.
-
-    Returns:
-        1 = they agree always, 0 = as often as by chance; None without mentions, and if
-        both always chose the same one concept.
-
-    Source: Cohen (1960), A coefficient of agreement for nominal scales.
-    """
-    total = len(one)
-    if not total:
-        return None
-    same = sum(a == b for a, b in zip(one, other, strict=True)) / total
-    counts, others = Counter(one), Counter(other)
-    chance = sum(counts[name] * others[name] for name in counts) / total**2
-    return None if chance == 1 else (same - chance) / (1 - chance)
-
-
-def compute_f1(one: Mapping[Spot, str], other: Mapping[Spot, str]) -> float | None:
-    """Compute F1 of mentions and concepts, in the documents on which both decided."""
-    common = {place[0] for place in one} & {place[0] for place in other}
-    ours, theirs = (
-        {
-            (place, chosen)
-            for place, chosen in choices.items()
-            if place[0] in common and chosen != NO_MENTION
-        }
-        for choices in (one, other)
-    )
-    total = len(ours) + len(theirs)
-    return 2 * len(ours & theirs) / total if total else None
-
-
-def compare_reviewers(decisions: Iterable[Decision]) -> list[Agreement]:
-    """Compare each two reviewers who have decided on a mention that is the same.
-
-    Args:
-        decisions: Those that count; see `ReviewStore.latest`.
-    """
-    chosen: dict[str, dict[Spot, str]] = {}
-    for one in decisions:
-        if not one.settles and one.chosen != OPEN:
-            chosen.setdefault(one.reviewer, {})[one.spot] = one.chosen or ""
-    pairs = []
-    for first, second in combinations(sorted(chosen), 2):
-        places = sorted(chosen[first].keys() & chosen[second].keys())
-        ours = [chosen[first][place] for place in places]
-        theirs = [chosen[second][place] for place in places]
-        kappa = compute_kappa(ours, theirs)
-        f1 = compute_f1(chosen[first], chosen[second])
-        same = sum(a == b for a, b in zip(ours, theirs, strict=True))
-        if places or f1 is not None:
-            rounded = [None if x is None else round(x, DIGITS) for x in (kappa, f1)]
-            pairs.append(Agreement((first, second), len(places), same, *rounded))
-    return pairs
 
 
 def judge_places(
