@@ -145,8 +145,6 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
             page.click("#teach")
         page.wait_for_selector("#use", timeout=120_000)
         take(page, f"teach-{kind}")
-        show(page, "quality", "body[data-part='quality'] table")
-        take(page, f"quality-{kind}")
         show(page, "look/C0027051", ".panel h3")
         take(page, f"look-{kind}")
 

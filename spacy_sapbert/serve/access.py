@@ -17,15 +17,15 @@ LONGEST_NAME = 200  # characters of the name of a reviewer
 # Paths that need no token: they say nothing of documents and vocabularies.
 OPEN = ("/", "/healthz", "/readyz", "/openapi.json")
 OPEN_FOLDER = "/page/"  # files of this package
-REVIEWS, TEACH = "/reviews/", ("/reviews/teach", "/reviews/switch")
-READ = ("GET", "HEAD")
+REVIEWS = "/reviews/"
+OF_ADMINS = ("/reviews/teach", "/reviews/switch", "/reviews/quality")
 
 
 class Role(IntEnum):
     """What a client may do; each role may do what those before it may.
 
     A reader links and looks up. A reviewer reads and decides on the documents that are
-    kept. An admin deletes, teaches, and changes which knowledge base is used.
+    kept. An admin deletes, teaches, and chooses and measures the knowledge base in use.
     """
 
     READER = 1
@@ -70,7 +70,7 @@ def needed_role(method: str, path: str) -> Role | None:
     """Return the role that a request needs; None = it needs no token."""
     if is_open(path):
         return None
-    if method == "DELETE" or (method not in READ and path.startswith(TEACH)):
+    if method == "DELETE" or path.startswith(OF_ADMINS):
         return Role.ADMIN
     return Role.REVIEWER if path.startswith(REVIEWS) else Role.READER
 

@@ -31,9 +31,11 @@ READ = (
 MANAGE = {
     "DELETE /reviews/documents/{id}",
     "DELETE /reviews/columns/{id}",
+    "GET /reviews/teach",
     "POST /reviews/teach",
     "DELETE /reviews/teach/{number}",
     "POST /reviews/switch",
+    "POST /reviews/quality",
 }
 
 

@@ -12,10 +12,8 @@ const PARTS = {
   column: ["Column", () => import("./column.js")],
   agree: ["Agree", () => import("./agree.js")],
   teach: ["Teach", () => import("./teach.js")],
-  quality: ["Quality", () => import("./quality.js")],
   look: ["Vocabulary", () => import("./look.js")],
 };
-const OF_REVIEWERS = ["queue", "agree", "teach", "quality"];
 const FIT = ["note", "queue", "column", "agree"];  // the screen, and do not scroll
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
@@ -28,15 +26,21 @@ let shownFor = "";  // the name of the person
 /** What the service is, and what this person may do there. */
 async function ask() {
   const [kb, access] = await Promise.all(["kb", "access"].map(get));
+  const manages = access.role === "admin";
   const reads = access.role !== "reader";
-  for (const name of OF_REVIEWERS) {
-    /** @type {HTMLElement} */ (document.querySelector(`nav a[href="#${name}"]`)).hidden = !reads;
-  }
+  hide("queue", !reads);
+  hide("agree", !reads);
+  hide("teach", !manages);
   if (access.reviewer) nameField().value = access.reviewer;
   nameField().readOnly = Boolean(access.reviewer);
   const why = !kb.reviews ? "The service was started without reviews: nothing is kept."
     : reads ? "" : "Your token is for linking and search only: ask who runs the service for another one.";
-  return { ...kb, reviews: !why, why, manages: access.role === "admin" };
+  return { ...kb, reviews: !why, why, manages };
+}
+
+/** Hides a part in the head, or shows it. @param {string} name @param {boolean} hidden */
+function hide(name, hidden) {
+  /** @type {HTMLElement} */ (document.querySelector(`nav a[href="#${name}"]`)).hidden = hidden;
 }
 
 /** A part of an address; one that is damaged is empty. */

@@ -1,4 +1,5 @@
-// Teach: versions of the knowledge base that have learned from the decisions.
+// Teach: versions of the knowledge base that have learned from the decisions, and how the one in use
+// answers what was decided.
 
 import { attempt, get, post, remove } from "./api.js";
 import { countOf, fill, localTime, make, pairs, say, share, sureButton, table } from "./dom.js";
@@ -8,11 +9,19 @@ const WAIT = 1000;  // milliseconds between two questions
 
 export async function render(main, info) {
   fill(main, make("h2", {}, "Teach the knowledge base"));
-  if (info.why) { main.append(make("p", {}, info.why)); return; }
+  const why = info.why || (!info.manages && "An admin teaches it.");
+  if (why) { main.append(make("p", {}, why)); return; }
   const report = make("div", {});
+  const quality = make("div", {});
+  const measure = async () => {
+    fill(quality, make("p", {}, "Measuring …"));
+    const found = await attempt("", () => Promise.all([post("reviews/quality", {}), get("kb")]));
+    fill(quality, ...(found ? drawQuality(...found) : []));
+  };
   const draw = async (found) => {
+    measure();
     const newest = found.report ?? found.versions[0]?.report;
-    const show = (names) => fill(report, drawVersions(found, info.manages, draw), ...(newest ? drawReport(newest, found.fewest, names) : []));
+    const show = (names) => fill(report, drawVersions(found, draw), ...(newest ? drawReport(newest, found.fewest, names) : []));
     show(new Map());
     const ids = [...new Set((newest?.lost ?? []).flatMap((one) => [one.cui, one.now]))].filter(Boolean);
     const concepts = await Promise.all(ids.map((id) => get(`concepts/${encodeURIComponent(id)}?related=0`).catch(() => ({ name: id }))));
@@ -36,16 +45,16 @@ export async function render(main, info) {
   main.append(
     make("p", {}, "A new version learns from all decisions that count now, always starting from the original knowledge base. ",
       "Mentions on which reviewers differ are left out until they are settled under ", make("a", { href: "#agree" }, "Agree"),
-      ". All figures are by cross-validation: of notes that were not learned from."),
-    info.manages ? make("button", { class: "main", id: "teach", onclick: start }, "Teach")
-      : make("p", {}, "An admin can make a version, and choose which one is used."),
-    report);
+      ". The figures of versions are by cross-validation: of notes that were not learned from."),
+    make("button", { class: "main", id: "teach", onclick: start }, "Teach"),
+    report, quality);
   const found = await attempt("Reading …", () => get("reviews/teach"));
   if (found?.state === "running") watch();
   else if (found) draw(found);
+  else measure();  // of several processes none teaches
 }
 
-function drawVersions(found, manages, draw) {
+function drawVersions(found, draw) {
   if (!found.versions.length) return null;
   const inUse = found.versions.some((one) => one.used);
   const change = (work, text) => async () => {
@@ -58,14 +67,14 @@ function drawVersions(found, manages, draw) {
   const rows = found.versions.map((one, place) => [
     `Version ${one.number}${one.older_base ? ", of an older vocabulary: teach again" : ""}`,
     localTime(one.time), one.report.counts.mentions, share(one.report.before.all), share((one.report.after ?? one.report.names).all),
-    one.used ? make("strong", {}, "in use") : manages && make("button", {
+    one.used ? make("strong", {}, "in use") : make("button", {
       class: place ? "" : "main", id: place ? null : "use", onclick: use(one.number, "The service uses the taught knowledge base."),
     }, "Use"),
-    manages && sureButton("Delete", `Delete version ${one.number} for good?`,
+    sureButton("Delete", `Delete version ${one.number} for good?`,
       change(() => remove(`reviews/teach/${one.number}`), `Version ${one.number} is deleted.`)),
   ]);
   const back = !inUse ? make("strong", {}, "in use")
-    : manages && make("button", { id: "back", onclick: use(null, "The service uses the original again.") }, "Back");
+    : make("button", { id: "back", onclick: use(null, "The service uses the original again.") }, "Back");
   return make("div", {}, make("h3", {}, "Versions"), table(["Version", "Made", "Mentions", "Right before", "Right after", "Use", ""],
     [...rows, ["Original", null, null, null, null, back, null]], "Versions"));
 }
@@ -95,5 +104,27 @@ function drawReport(one, fewest, names) {
       ["Links that are right", one.precision === null ? "" : share(one.precision)],
       ["Mentions that are linked right", one.recall === null ? "" : share(one.recall)],
     ]),
+  ];
+}
+
+/** How the knowledge base in use answers what was decided. */
+function drawQuality(found, kb) {
+  return [
+    make("h3", {}, "The knowledge base in use"),
+    ...(found.mentions ? [
+      make("p", {}, `It answers the ${countOf(found.mentions, "mention")} that were decided, without the texts around. `,
+        kb.taught && "It has learned from decisions, so these figures are too good."),
+      pairs([
+        ["First candidate is right", share(found.first)],
+        ["Links that are right", share(found.precision)],
+        ["Mentions that are linked right", share(found.recall)],
+      ]),
+      make("h3", {}, "Why first candidates are wrong"),
+      found.causes.length
+        ? table(["Cause", "Mentions", "Examples", "What helps"],
+          found.causes.map((one) => [one.cause, one.mentions, make("div", {}, ...one.examples.map((text) => placesOf(text, { text }))), one.advice]),
+          "Causes of wrong first candidates")
+        : make("p", {}, "None is wrong."),
+    ] : [make("p", {}, "Nothing is decided yet. Decide some mentions under Notes or in the Queue.")]),
   ];
 }

@@ -17,7 +17,7 @@ from .agreement import list_agreed
 from .mentions import link_in_parts
 from .store import ReviewStore
 
-NEAR = 5  # candidates among which the right one may be
+NEAR = 5  # candidates in which the cause of an error is looked for
 EXAMPLES = 5  # mentions that are shown of each cause
 DIGITS = 4
 
@@ -44,11 +44,6 @@ class Answered(NamedTuple):
     cui: str | None
 
     @property
-    def has_concept(self) -> bool:
-        """Whether the mention means a concept."""
-        return self.mention.chosen != NIL
-
-    @property
     def is_first(self) -> bool:
         """Whether the first candidate is right."""
         return [one["cui"] for one in self.candidates[:1]] == [self.mention.chosen]
@@ -70,21 +65,15 @@ class Quality:
 
     Attributes:
         mentions: Number of mentions.
-        without_concept: Of them, those that mean no concept.
-        first, near: Of those with a concept, the share whose first candidate is right,
-            or one of the first `NEAR`.
+        first: Of those with a concept, the share whose first candidate is right.
         precision: Of those that are linked, the share that is right.
         recall: Of those with a concept, the share that is linked to it.
-        none: Of those without a concept, the share that is not linked.
     """
 
     mentions: int
-    without_concept: int
     first: float | None
-    near: float | None
     precision: float | None
     recall: float | None
-    none: float | None
     causes: list[CauseCount]
 
 
@@ -126,8 +115,7 @@ def count_mentions(answered: Iterable[Answered]) -> int:
 
 def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
     """Compare the answers of the knowledge base with the decisions."""
-    meant = [one for one in answered if one.has_concept]
-    nothing = [one for one in answered if not one.has_concept]
+    meant = [one for one in answered if one.mention.chosen != NIL]
     linked = [one for one in answered if one.cui is not None]
 
     def share(
@@ -142,17 +130,11 @@ def measure_quality(kb: KnowledgeBase, answered: Sequence[Answered]) -> Quality:
     def is_right(one: Answered) -> bool:
         return one.cui == one.mention.chosen
 
-    def is_near(one: Answered) -> bool:
-        return one.mention.chosen in [each["cui"] for each in one.candidates]
-
     return Quality(
         mentions=count_mentions(answered),
-        without_concept=count_mentions(nothing),
         first=share(meant, lambda one: one.is_first),
-        near=share(meant, is_near),
         precision=share(linked, is_right),
         recall=share(meant, is_right),
-        none=share(nothing, lambda one: one.cui is None),
         causes=find_causes(kb, [one for one in meant if not one.is_first]),
     )
 
