@@ -527,17 +527,24 @@ def test_a_page_shows_what_its_token_may_do(browser, listen, sample_kb, tmp_path
     link(page, "Roles: fever.", "roles.txt")
     page.keyboard.press("1")
     expect_decided(page, 1)
-    page.click("nav a[href='#notes']")
+    (document,) = store.documents()
+    with page.expect_response("**/reviews/reviewers"):
+        page.click("nav a[href='#notes']")
     page.wait_for_selector("#list tr:has-text('roles.txt')")
     assert not page.locator("#list tbody button").count()
-    assert not page.locator("nav a[href='#teach']").is_visible()
+    for hidden in ("agree", "teach"):
+        assert not page.locator(f"nav a[href='#{hidden}']").is_visible()
     page.goto(f"{page.url.partition('#')[0]}#teach")
     page.wait_for_selector("main:has-text('An admin teaches it')")
     assert not page.locator("main button").count()
+    store.set_done(document.id, "Ben", True)  # who differs without a decision
+    page.click("nav a[href='#queue']")
+    page.click("nav a[href='#agree']")
+    page.wait_for_selector("[aria-label=Differences] tr:has-text('roles.txt')")
 
     page = enter(reader)
     page.wait_for_selector("main:has-text('for linking and search only')")
-    for hidden in ("nav a[href='#queue']", "nav a[href='#teach']", "#list table"):
+    for hidden in ("[href='#queue']", "[href='#agree']", "#list table"):
         assert not page.locator(hidden).first.is_visible()
     link(page, "Only read: fever.", "Only read")
     page.keyboard.press("1")

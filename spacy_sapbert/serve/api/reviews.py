@@ -63,10 +63,9 @@ class DocumentId(BaseModel):
 
 
 class DocumentsAnswer(BaseModel):
-    """The documents, the names of reviewers, and the formats of /reviews/export."""
+    """The documents, and the formats of /reviews/export."""
 
     documents: list[DocumentCount]
-    reviewers: list[str]
     formats: list[str]
 
 
@@ -155,10 +154,14 @@ def list_documents(store: StoreDep, reviewer: Reviewer = None) -> DocumentsAnswe
     With `reviewer`, `decisions` are those of one reviewer.
     """
     return DocumentsAnswer(
-        documents=store.documents(reviewer),
-        reviewers=store.reviewers(),
-        formats=[*export.list_exports()],
+        documents=store.documents(reviewer), formats=[*export.list_exports()]
     )
+
+
+@router.get("/reviewers")
+def list_reviewers(store: StoreDep) -> list[str]:
+    """The names of those who have decided a mention or done a document."""
+    return store.reviewers()
 
 
 @router.get("/documents/{id}")

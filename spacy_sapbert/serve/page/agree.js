@@ -15,8 +15,9 @@ export async function render(main, info) {
   if (info.why) { main.append(make("p", {}, info.why)); return null; }
   await flush();
   const found = await attempt("Reading …", async () => {
-    const [listed, differences] = await Promise.all(["reviews/documents", "reviews/differences"].map(get));
-    return { ...listed, differences };
+    const [{ documents }, reviewers, differences] = await Promise.all(
+      ["reviews/documents", "reviews/reviewers", "reviews/differences"].map(get));
+    return { documents, reviewers, differences };
   });
   if (!found) return null;
   const { differences, reviewers } = found;

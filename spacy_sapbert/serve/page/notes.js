@@ -86,7 +86,7 @@ export async function prepare() {
 
 async function drawList(list, info) {
   const read = () => attempt("", () => get(`reviews/documents?reviewer=${encodeURIComponent(reviewer())}`));
-  const found = await read();
+  const [found, people] = await Promise.all([read(), attempt("", () => get("reviews/reviewers"))]);
   let documents = found?.documents ?? [];
   if (!documents.length) { fill(list); return; }
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
@@ -116,7 +116,7 @@ async function drawList(list, info) {
     make("div", { class: "row" }, make("label", {}, "Search ", words),
       select("which", "Show", ["all", "open", "done"].map((one) => [one, one]), filter.which,
         (which) => { filter = { ...filter, which }; draw(); }), count),
-    make("details", {}, make("summary", {}, "Download the decisions"), drawDownload(found.formats, found.reviewers)),
+    make("details", {}, make("summary", {}, "Download the decisions"), drawDownload(found.formats, people ?? [])),
     table.element);
   draw();
   if (documents.some((one) => one.mentions === null)) {

@@ -29,13 +29,21 @@ async function ask() {
   const manages = access.role === "admin";
   const reads = access.role !== "reader";
   hide("queue", !reads);
-  hide("agree", !reads);
   hide("teach", !manages);
   if (access.reviewer) nameField().value = access.reviewer;
   nameField().readOnly = Boolean(access.reviewer);
+  if (reads && kb.reviews) showAgree();
   const why = !kb.reviews ? "The service was started without reviews: nothing is kept."
     : reads ? "" : "Your token is for linking and search only: ask who runs the service for another one.";
   return { ...kb, reviews: !why, why, manages };
+}
+
+/** Shows Agree from a second person on; nothing waits for it. */
+async function showAgree() {
+  try {
+    const names = await get("reviews/reviewers");
+    hide("agree", new Set([...names, reviewer()].filter(Boolean)).size < 2);
+  } catch { /* it stays as it is */ }
 }
 
 /** Hides a part in the head, or shows it. @param {string} name @param {boolean} hidden */
@@ -88,9 +96,9 @@ async function settleName() {
   const field = nameField();
   field.value = field.value.trim();
   try {
-    const { reviewers } = await get("reviews/documents");
-    fill(/** @type {Element} */ (document.getElementById("names-known")), ...reviewers.map((one) => make("option", { value: one })));
-    const known = reviewers.find((one) => one.toLowerCase() === field.value.toLowerCase());
+    const names = await get("reviews/reviewers");
+    fill(/** @type {Element} */ (document.getElementById("names-known")), ...names.map((one) => make("option", { value: one })));
+    const known = names.find((one) => one.toLowerCase() === field.value.toLowerCase());
     if (known) field.value = known;
   } catch { /* without reviews there are no names */ }
   localStorage.setItem("reviewer", field.value);

@@ -402,10 +402,10 @@ class ReviewStore:
                 yield ReviewedDocument(*row)
 
     def reviewers(self) -> list[str]:
-        """Return the names of those who have answered."""
+        """Return the names of those who have decided a mention or done a document."""
         sql = (
-            "SELECT DISTINCT reviewer FROM decisions WHERE NOT settles "
-            "ORDER BY reviewer"
+            "SELECT reviewer FROM decisions WHERE NOT settles "
+            "UNION SELECT reviewer FROM done ORDER BY reviewer"
         )
         return [name for (name,) in self.query(sql)]
 
