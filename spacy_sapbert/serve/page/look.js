@@ -45,7 +45,7 @@ export async function showConcept(element, cui) {
 export async function render(main, info, cui) {
   const about = make("section", { class: "panel", "aria-label": "Concept", hidden: !cui });
   const results = make("div", {});
-  const top = make("div", {});
+  const hierarchy = make("div", {});
   const search = searchField({
     id: "find", label: "Search", value: words,  // what was found stays beside the concept
     onfound(concepts) {
@@ -59,12 +59,10 @@ export async function render(main, info, cui) {
     pairs([
       ["Sources", info.sources.join(", ")],
       ["Concepts", info.counts.concepts.toLocaleString("en")],
-      ["Least score of a link", info.threshold],
-      ["Least probability of a link", info.least_probability],
     ]),
     make("div", { class: "row" }, search.element),
-    make("div", { class: "two" }, make("div", {}, results, make("h3", {}, "Hierarchy"), top), about));
+    make("div", { class: "two" }, make("div", {}, results, hierarchy), about));
   if (cui) await showConcept(about, cui);
   const found = await attempt("Reading …", () => get("roots"));
-  if (found) fill(top, links(found.concepts) ?? make("p", { class: "dim" }, "It has no hierarchy."));
+  if (found?.concepts.length) fill(hierarchy, make("h3", {}, "Hierarchy"), links(found.concepts));
 }
