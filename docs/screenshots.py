@@ -140,10 +140,12 @@ def take_pictures(address: str, folder: Path, chromium: str) -> list[Path]:
         take(page, f"column-{kind}")
         show(page, "agree", "tr[aria-current]")
         take(page, f"agree-{kind}")
-        show(page, "teach", "#teach")
-        if not page.locator("#use, #back").count():
+        measured = "dt:text-is('First candidate is right')"
+        show(page, "teach", measured)
+        if not page.locator("#use").count():
             page.click("#teach")
         page.wait_for_selector("#use", timeout=120_000)
+        page.wait_for_selector(measured)
         take(page, f"teach-{kind}")
         show(page, "look/C0027051", ".panel h3")
         take(page, f"look-{kind}")
