@@ -87,6 +87,16 @@ test("undo is under the name that decided, over notes too", () => {
   assert.equal(undo(state, "u3"), state);
 });
 
+test("undo takes back one of two choices from the results of one search", () => {
+  const open = opened(sure(0, 1));
+  const item = { document: "d", name: "note", mention: open.note.mentions[0] };  // as it was when they were drawn
+  let state = change(open, [changeOf(item, "C7")], "a");
+  state = change(state, [changeOf(item, "C8")], "b");
+  state = undo(state, "u");
+  assert.deepEqual(chosen(state), ["C7"]);
+  assert.deepEqual(chosen(undo(state, "v")), [null]);
+});
+
 test("a mark is stored at once, decided, and removed when it is not a mention", () => {
   let state = mark(opened(sure(0, 1)), 10, 12, "m");
   assert.equal(state.current, 1);

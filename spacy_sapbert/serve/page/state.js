@@ -208,7 +208,8 @@ function withCandidate(candidates, candidate) {
 }
 
 /**
- * Applies changes to the note that is open, and adds what is to be written.
+ * Applies changes to the note that is open, and adds what is to be written. In the changes that it returns,
+ * `before` is what the note had: an item may be older.
  * @param {State} state @param {Change[]} changes @param {About} about @param {string} key
  */
 function apply(state, changes, about, key) {
@@ -216,7 +217,9 @@ function apply(state, changes, about, key) {
   const { reviewer, kb, settles = false } = about;
   /** @type {Write[]} */
   const writes = [];
-  changes.forEach(({ document, mention, before, after }, number) => {
+  const made = changes.map((change, number) => {
+    const { document, mention, after } = change;
+    let { before } = change;
     if (note && note.id === document && !settles) {
       const known = note.mentions[placeOf(note, mention)];
       if (known) before = known.chosen;
@@ -224,13 +227,14 @@ function apply(state, changes, about, key) {
       const chosen = mention.candidates.find((one) => one.cui === after);
       if (known) note = fillMention(note, mention, { candidates: withCandidate(known.candidates, chosen) });
     }
-    if (document === null || before === after) return;
+    if (document === null || before === after) return { ...change, before };
     const { start, end, label } = mention;
     const shown = mention.candidates.map(({ cui, score }) => ({ cui, score }));
     const concept = mention.candidates.find((one) => one.cui === after);
     writes.push({ key: `${key}-${number}`, reviewer, document, start, end, label, chosen: after, concept, before, kb, settles, shown });
+    return { ...change, before };
   });
-  return { state: { ...state, note, writes: [...state.writes, ...writes] }, keys: writes.map((one) => one.key) };
+  return { state: { ...state, note, writes: [...state.writes, ...writes] }, keys: writes.map((one) => one.key), made };
 }
 
 /** @param {Note} note @param {Span} span @param {Partial<Mention>} found @returns {Note} */
@@ -259,8 +263,8 @@ const EVENTS = {
 
   // After a decision on the mention that is shown, the next open one is shown.
   changed(before, { changes, about, key, show }) {
-    const { state, keys } = apply(before, changes, about, key);
-    const next = { ...state, undo: [...state.undo, { about, changes, keys }] };
+    const { state, keys, made } = apply(before, changes, about, key);
+    const next = { ...state, undo: [...state.undo, { about, changes: made, keys }] };
     const shown = before.note?.mentions[before.current];
     const isDecided = shown && !about.settles && changes.some((one) =>
       one.document === before.note?.id && same(one.mention, shown));
