@@ -12,14 +12,12 @@ from typing_extensions import TypedDict
 
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.certainty import Certainty, judge_link
-from ...linking.link import Linked
 from ..lookup import FoundConcept
 from ..service import Service
 from .decisions import Decision
 from .store import ReviewedDocument, ReviewStore, Span
 
 SHOWN = 9  # candidates, one for each digit of the keyboard
-MENTIONS_TOGETHER = 256
 TOGETHER = 16  # documents of a request that links those that are not linked yet
 
 
@@ -100,32 +98,16 @@ def show_mention(
     }
 
 
-async def link_in_parts(
-    service: Service,
-    texts: Sequence[str],
-    labels: Sequence[str],
-    settings: dict[str, Any],
-) -> list[Linked]:
-    """Link mentions, some at a time: other requests are answered between them."""
-    found: list[Linked] = []
-    for first in range(0, len(texts), MENTIONS_TOGETHER):
-        part = slice(first, first + MENTIONS_TOGETHER)
-        results = await service.link_mentions(texts[part], settings, labels[part])
-        found += [result.linked for result in results]
-    return found
-
-
 async def link_spans(
     service: Service, spans: Sequence[tuple[str, Span]]
 ) -> list[ShownMention]:
     """Link spans of texts, each on its own."""
     texts = [text[span.start : span.end] for text, span in spans]
     labels = [span.label for _, span in spans]
+    kb, results = service.kb, await service.link_mentions(texts, {}, labels)
     return [
-        show_mention(service.kb, text, span, one.cui, one.note, one.candidates)
-        for text, (_, span), one in zip(
-            texts, spans, await link_in_parts(service, texts, labels, {}), strict=True
-        )
+        show_mention(kb, text, span, linked.cui, linked.note, linked.candidates)
+        for text, (_, span), (linked, _) in zip(texts, spans, results, strict=True)
     ]
 
 

@@ -14,7 +14,6 @@ from ...kb.knowledge_base import KnowledgeBase
 from ...linking.candidates import Candidate
 from ..service import Service
 from .agreement import list_agreed
-from .mentions import link_in_parts
 from .store import ReviewStore
 
 NEAR = 5  # candidates in which the cause of an error is looked for
@@ -99,12 +98,12 @@ async def compute_quality(service: Service, store: ReviewStore) -> Quality:
     kb = service.kb
     mentions = await run_in_threadpool(list_mentions, store, kb)
     texts, labels = [one.text for one in mentions], [one.label for one in mentions]
-    linked = await link_in_parts(service, texts, labels, {})
+    linked = await service.link_mentions(texts, {}, labels)
     all = {"threshold": -1.0, "k": NEAR}
-    ranked = await link_in_parts(service, texts, labels, all)
+    ranked = await service.link_mentions(texts, all, labels)
     answered = [
         Answered(mention, found.candidates, link.cui)
-        for mention, found, link in zip(mentions, ranked, linked, strict=True)
+        for mention, (found, _), (link, _) in zip(mentions, ranked, linked, strict=True)
     ]
     return await run_in_threadpool(measure_quality, kb, answered)
 
