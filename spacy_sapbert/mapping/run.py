@@ -16,13 +16,13 @@ from ..formats.gold import SEPARATORS
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.tables.files import read_cell, read_header, read_rows, write_table
+from ..io.tables.files import is_sssom, read_cell, read_header, read_rows, write_table
 from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
-from ..vocabularies.sssom import is_sssom, write_sssom
+from ..vocabularies.sssom import write_sssom
 from .decisions import apply_choice, list_mapping
 from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .terms import split_terms

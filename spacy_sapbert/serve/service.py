@@ -166,7 +166,7 @@ class Service:
         return await self.work(link, items, make_key(MENTIONS, settings, kb))
 
     def set_linker(self, kb: KnowledgeBase, options: LinkOptions) -> None:
-        """Let the linker use a knowledge base, maybe an older one, and options."""
+        """Set the options of the linker, and its knowledge base, maybe an older one."""
         self.linker.options = options
         if self.linker.kb is not kb:
             self.linker.kb = kb
@@ -205,6 +205,7 @@ class Service:
             if instead_of not in (None, self.kb):
                 return [False]
             self.kb = self.linker.kb = kb
+            self.verifier = None  # or the old one would stay in memory
             return [True]
 
         (replaced,) = self.thread.submit(Job(replace, [()])).result()

@@ -28,7 +28,14 @@ from ..formats.inputs.rows import Columns, read_csv_rows
 from ..formats.linked_docs import DOCBIN, detect_linked, open_linked
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
-from ..io.tables.files import find_kind, read_cell, read_header, read_rows, write_table
+from ..io.tables.files import (
+    find_kind,
+    is_sssom,
+    read_cell,
+    read_header,
+    read_rows,
+    write_table,
+)
 from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
@@ -37,7 +44,6 @@ from ..vocabularies.sssom import (
     NOTHING,
     PERSON,
     check_sssom,
-    is_sssom,
     make_curie,
     read_curie,
     write_again,

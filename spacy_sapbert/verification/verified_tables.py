@@ -15,7 +15,7 @@ from ..errors import SapbertError
 from ..io.html import load_templates
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.tables.files import find_kind, read_cell, read_header, read_rows
+from ..io.tables.files import find_kind, is_sssom, read_cell, read_header, read_rows
 from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
@@ -24,7 +24,6 @@ from ..mapping.terms import is_term
 from ..vocabularies.sssom import (
     NOTHING,
     check_sssom,
-    is_sssom,
     read_curie,
     says_same,
     write_again,

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from ..errors import SapbertError
 from ..io.reading import read_lines
 from ..io.tables.delimited import Row
-from ..io.tables.files import COMMENT, SSSOM_ENDINGS, TSV, write_table, write_text
+from ..io.tables.files import COMMENT, TSV, is_sssom, write_table, write_text
 from ..io.tables.headers import column_key
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
@@ -72,10 +72,6 @@ PAGES = {
 }
 SUBJECT = "subject"  # prefix of ids of a column that names no vocabulary
 SUBJECT_ADDRESS = "https://w3id.org/spacy-sapbert/subject/"
-
-
-def is_sssom(path: Path) -> bool:
-    return path.name.lower().endswith(SSSOM_ENDINGS)
 
 
 class Mapping(NamedTuple):

@@ -1,10 +1,12 @@
 """Batches of jobs, most of them without a pipeline."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -203,6 +205,16 @@ def test_all_of_a_request_is_linked_to_one_knowledge_base(
     assert first == {before.manifest.digest}
     assert second == {other.manifest.digest}
     assert linking.linker.kb is other
+
+
+def test_a_knowledge_base_that_was_replaced_does_not_stay_in_memory(sample_kb, cold_kb):
+    linking = start_linking(sample_kb)
+    before = ref(linking.kb)
+    linking.use_verifier(linking.kb)
+    assert linking.switch(load_kb(cold_kb))
+    linking.close()
+    gc.collect()
+    assert before() is None
 
 
 def test_only_a_knowledge_base_that_fits_is_used_instead_of_the_one_in_use(

@@ -49,6 +49,10 @@ BREAKS = re.compile("[\t\r\n]")  # what a cell of TSV cannot have
 ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
 
 
+def is_sssom(path: Path) -> bool:
+    return path.name.lower().endswith(SSSOM_ENDINGS)
+
+
 def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
     """Return the kind of a table by its ending."""
     for ending, kind in endings.items():
@@ -94,7 +98,7 @@ def read_lines_or_sheet(path: Path, kind: str, encoding: str) -> Iterator[list[C
     rows: Iterable[tuple[int, list[Any]]]
     if kind == EXCEL:
         rows = read_cells(path)
-    elif path.name.lower().endswith(SSSOM_ENDINGS):
+    elif is_sssom(path):
         every = read_delimited(path, "\t", encoding=encoding)
         rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), every)
     else:
