@@ -12,10 +12,11 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]
 
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.difference import split_words
 from ..linking.filters import GROUPS
 from ..linking.name_index import find_places
 from ..linking.schwartz_hearst import find_long_forms
-from ..linking.text import Piece, describe_name, is_abbreviation, split_pieces
+from ..linking.text import Piece, is_abbreviation, split_pieces
 
 MAX_WORDS = 6  # of a name that is looked up
 MIN_LETTERS = 3
@@ -30,7 +31,7 @@ def list_name_keys(name: str) -> Iterator[str]:
     if is_abbreviation(name):
         yield f"={name}"
         return
-    for order in describe_name(name, "english", False).orders:
+    for order in split_words(name, "english").orders:
         yield " ".join(order)
 
 

@@ -172,9 +172,6 @@ class Encoder:
         unread = tokenizer.special_ids
         return [() if unread.issuperset(ids) else ids for ids in token_ids], truncated
 
-    def list_tokens(self) -> list[str]:
-        return sorted(self.engine.tokenizer.backend.get_vocab())
-
     def encode(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
         """Embed tokenised names, sorted by length to save padding.
 

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from ..linking.difference import compare, is_written, split_words
 from ..linking.name_index import Window
 from ..linking.text import (
     Rules,
     clean_text,
     has_length,
     is_abbreviation,
-    is_written,
-    likeness,
     name_keys,
     read_mention,
 )
@@ -23,7 +22,7 @@ class Named(NamedTuple):
     """A name that a mention is."""
 
     name: NameOfKey
-    likeness: int  # see `text.likeness`; at least 1
+    closeness: int  # see `Difference.closeness`
 
 
 class NameFinder:
@@ -53,11 +52,11 @@ class NameFinder:
         found: dict[str, list[Named]] = {}
         for mention, some in keys.items():
             named = dict.fromkeys(
-                Named(name, alike)
+                Named(name, closeness)
                 for key in sorted(some)
                 for name in names.get(key, ())
                 if name.origin not in foreign
-                and (alike := self.compare(mention, name.alias, name.origin))
+                and (closeness := self.compare(mention, name.alias, name.origin)) >= 0
             )
             found[mention] = [*named]
         return found
@@ -65,19 +64,22 @@ class NameFinder:
     def compare(self, mention: str, alias: str, origin: int) -> int:
         """Return how far a mention, from `read_mention`, is written as a name.
 
-        A name with a tag, "Asthma (disorder)", is one without it too, in second place.
+        See `Difference.closeness`; −1 = it is another name. A name with a tag, "Asthma
+        (disorder)", is one without it too.
         """
         rules = self.store.rules_of(origin)
-        alike = likeness(mention, alias, rules)
-        if not alike and (read := read_mention(alias)) != alias:
-            alike = min(likeness(mention, read, rules), 2)
-        return alike
+        mine = split_words(mention, rules)
+        for name in dict.fromkeys((alias, read_mention(alias))):
+            difference = compare(mine, split_words(name, rules))
+            if difference.same:
+                return difference.closeness
+        return -1
 
     def is_name(self, text: str, cui: str, alias: str | None = None) -> bool:
         """Return whether a text is written as a name, or as `alias`, of a concept."""
         mention = read_mention(text)
         return any(
-            self.compare(mention, name, origin)
+            self.compare(mention, name, origin) >= 0
             for number in self.store.numbers_of_cuis([cui]).values()
             for name, origin, _ in self.store.names_of_concept(number)
             if alias in (None, name)
@@ -114,8 +116,8 @@ def choose_row(names: Iterable[Named]) -> int | None:
     It is clear if all names that are written most alike share a row or a concept.
     """
     alike = [n for n in names if n.name.row is not None]
-    most = max((n.likeness for n in alike), default=0)
-    best = [n.name for n in alike if n.likeness == most]
+    most = max((n.closeness for n in alike), default=0)
+    best = [n.name for n in alike if n.closeness == most]
     concepts: dict[int | None, set[int]] = {}
     for name in best:
         concepts.setdefault(name.row, set()).add(name.concept)

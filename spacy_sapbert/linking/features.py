@@ -1,25 +1,16 @@
 """Features of the candidates of a mention, by which a `Ranker` orders them."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
-from .opposites import LOSS, NEGATING_WORDS, list_lost_functions, list_opposites
-from .text import (
-    GREEK_NAMES,
-    LINKING_WORDS,
-    Rules,
-    describe_name,
-    fold_letters,
-    list_words,
-)
+from .difference import Change, Difference, Kind, Words, compare, split_words
+from .text import Rules, is_abbreviation, is_acronym, is_number
 from .word_likeness import is_slip, spell_like
 
 POOL = 10  # concepts with the highest cosines that are ordered anew …
@@ -27,10 +18,11 @@ POOL_BY_NGRAMS = 6  # … and with the highest similarities of 3-grams
 POOL_ROWS = 32  # rows with the highest cosines, and as many with the most 3-grams
 SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MOST_EDITS = 5  # more are as many
+MOST_LETTERS, MOST_WORDS = 60, 10  # of a mention; more are as many
 MISSING = 30  # rank of a concept without such a name
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
-AFTER_HEAD = LINKING_WORDS | {"type"}
-LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
+# What excludes a concept if none of its names has the words of the mention
+IN_WORDS = frozenset((Kind.NUMBER, Kind.LETTER, Kind.SIGN, Kind.OPPOSITE, Kind.STEM))
 
 # Group → features. All are larger for a better candidate only by chance: the weights
 # of the ranker have signs.
@@ -83,8 +75,11 @@ GROUPED: dict[str, tuple[str, ...]] = {
 # whether the mention or a word of it may be a misspelled name of the candidate, and
 # whether all words of the mention are real ones. An excluded candidate is never right.
 MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
-# It would be excluded, but the mention only says more than one of its names.
-NARROWED = "narrowed"
+# Of the mention and each candidate, for the probability of the first one alone
+OF_MENTION = (
+    *("standard", "field", "field_mean", "added", "missing", "replaced"),
+    *("letters", "mention_words", "short", "unreal"),
+)
 FEATURES = tuple(name for group in GROUPED.values() for name in group)
 # Those that mean something without annotated mentions, and do not break ties by chance.
 OF_NAMES = (
@@ -98,97 +93,6 @@ OF_NAMES = (
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
 
 
-class Words(NamedTuple):
-    """What is compared of a text.
-
-    Attributes:
-        words: Folded, see `text`.
-        content: Those with a meaning of their own.
-        numbers, letters: Those that tell concepts apart, with how often they occur.
-        negated: Whether a word negates the others.
-        head: What kind of thing it is: "cancer" in "cancer of lung, type 2".
-        text: In lower case, without accents.
-    """
-
-    words: tuple[str, ...]
-    content: frozenset[str]
-    numbers: Counter[str]
-    letters: Counter[str]
-    negated: bool
-    head: str
-    text: str
-
-
-@lru_cache(maxsize=10_000)  # about 2 KB each
-def split_words(text: str, rules: Rules = "english") -> Words:
-    """Split a text into what is compared."""
-    words = tuple(list_words(text, rules))
-    content = frozenset(words) - LITTLE or frozenset(words)
-    order = describe_name(text, rules, False).orders[-1] if "," in text else words
-    return Words(
-        words,
-        content,
-        Counter(word for word in words if word.isdigit()),
-        Counter(
-            word
-            for word in words
-            if (len(word) == 1 and word.isalpha()) or word in GREEK_NAMES
-        ),
-        not NEGATING_WORDS.isdisjoint(words),
-        find_head(order),
-        fold_letters(text),
-    )
-
-
-def find_head(words: Sequence[str]) -> str:
-    """Return the last word before a preposition or "type 2"; "" without words."""
-    head = ""
-    for word in words:
-        if head and word in AFTER_HEAD:
-            break
-        if len(word) > 1 and not word.isdigit():
-            head = word
-    return head
-
-
-def excludes(mention: Words, name: Words) -> bool:
-    """Return whether a name is none of the concept that a mention means.
-
-    Their numerals or single letters differ, one is negated, or one has a word that is
-    the opposite of a word of the other one.
-    """
-    for mine, its in (
-        (mention.numbers, name.numbers),
-        (mention.letters, name.letters),
-    ):
-        if mine and its and not mine <= its and not its <= mine:
-            return True
-    if mention.negated != name.negated:
-        return True
-    only_mention = mention.content - name.content
-    only_name = name.content - mention.content
-    if not only_mention or not only_name:
-        return False
-    lost = not (LOSS.isdisjoint(only_mention) and LOSS.isdisjoint(only_name))
-    for word in only_mention:
-        opposites = list_opposites(word)
-        if lost:
-            opposites -= list_lost_functions(word)
-        if not only_name.isdisjoint(opposites):
-            return True
-    return False
-
-
-def says_more(mention: Words, name: Words) -> bool:
-    """Return whether a mention is a name with more words: a kind of what it names.
-
-    "malignant neoplasm" is one of "neoplasm", also if another name of that concept is
-    "benign neoplasm". What is negated is none.
-    """
-    words = {*name.words}
-    return mention.head in words and words < {*mention.words} and not mention.negated
-
-
 class Shared(NamedTuple):
     """What a mention and the concepts of its pool have in common.
 
@@ -197,10 +101,8 @@ class Shared(NamedTuple):
         weights: How rare they are. Shape: (words,).
         real: Which are words of names or of the encoder, bool. Shape: (words,).
         covered: Which are in a name of each concept, bool. Shape: (concepts, words).
-        excluded: Which concepts are none that the mention means, bool; a numeral, a
-            letter or an opposite says so. Shape: (concepts,).
-        narrowed: Which would be excluded, but the mention only says more than one of
-            their names, bool. Shape: (concepts,).
+        replaces: How far a word may stand for another one, 0 to 1, by the vocabulary.
+        adds: How far a word that is added to a name changes its meaning, 0 to 1.
         name_weights: How rare the words of the nearest names are.
         most: The highest weight that there can be.
     """
@@ -209,8 +111,8 @@ class Shared(NamedTuple):
     weights: np.ndarray
     real: np.ndarray
     covered: np.ndarray
-    excluded: np.ndarray
-    narrowed: np.ndarray
+    replaces: Callable[[str, str], float]
+    adds: Callable[[str], float]
     name_weights: Mapping[str, float]
     most: float
 
@@ -220,6 +122,23 @@ class Provenance(NamedTuple):
 
     vocabulary: bool
     annotated: bool
+
+
+class Surroundings(NamedTuple):
+    """How near other texts are to a mention: random names, and English words.
+
+    Attributes:
+        mean, spread: Of the cosines of random names.
+        other, others: The highest cosine of a word, and the mean of the highest ones.
+    """
+
+    mean: float
+    spread: float
+    other: float
+    others: float
+
+
+NOWHERE = Surroundings(0.0, 1.0, 0.0, 0.0)  # where nothing weighs them
 
 
 class FoundName(NamedTuple):
@@ -348,69 +267,96 @@ def keep_rows(
     return [pair for pair in usable if pair[0].entry.row in kept]
 
 
+class Near(NamedTuple):
+    """A name that is near a mention, and how the mention differs from it."""
+
+    mention: Words
+    name: Words
+    difference: Difference
+
+
 def list_near(
     mention: str, pool: Pool, rules_of: Callable[[Entry], Rules]
-) -> list[list[tuple[Words, Words]]]:
-    """Return the nearest names of each concept of a pool, each with the mention.
+) -> list[list[Near]]:
+    """Return the nearest names of each concept of a pool, compared with the mention.
 
     A name and the mention are split by the rules of the language of the name.
     """
-    pairs: list[list[tuple[Words, Words]]] = []
+    near: list[list[Near]] = []
     for names in pool.near.values():
-        of_concept: list[tuple[Words, Words]] = []
+        of_concept: list[Near] = []
         # The best by 3-grams comes first.
         for entry in {
             names.similar.alias: names.similar,
             names.nearest.alias: names.nearest,
         }.values():
             rules = rules_of(entry)
-            pair = split_words(entry.alias, rules), split_words(mention, rules)
-            of_concept.append(pair)
-        pairs.append(of_concept)
-    return pairs
+            words, name = split_words(mention, rules), split_words(entry.alias, rules)
+            of_concept.append(Near(words, name, compare(words, name)))
+        near.append(of_concept)
+    return near
+
+
+def is_excluded(near: Sequence[Near], shares: Mapping[str, float]) -> bool:
+    """Return whether a mention does not mean a concept, by its nearest names.
+
+    All of them differ in a way that excludes them; or one does in a number, a letter or
+    an opposite that no name of the concept has.
+    """
+    if near and all(each.difference.excluding for each in near):
+        return True
+    for each in near:
+        for change in each.difference.excluding:
+            words = change.mention.split()
+            if change.kind in IN_WORDS and not all(shares.get(w, 1.0) for w in words):
+                return True
+    return False
 
 
 def compute_features(
     pool: Pool,
-    pairs: Sequence[Sequence[tuple[Words, Words]]],
+    near_names: Sequence[Sequence[Near]],
     shared: Shared,
     *,
+    around: Surroundings = NOWHERE,
     counts: Mapping[str, int] | None = None,
     concept_counts: Mapping[str, int] | None = None,
 ) -> Features:
     """Compute the features of the candidates of a mention, float64, by name.
 
-    They are `FEATURES`, `MISSPELLED`, `REAL`, `EXCLUDED` and `NARROWED`. `pairs` is
-    from `list_near`. `counts` says how often the mention was annotated with each
+    They are `FEATURES`, `OF_MENTION`, `MISSPELLED`, `REAL` and `EXCLUDED`. `near_names`
+    is from `list_near`. `counts` says how often the mention was annotated with each
     concept, "" = with none; None = there are no annotations, so only `OF_NAMES` and
     `mention_share` are computed. Shape of each: (concepts of the pool,).
     """
     near = [*pool.near.values()]
-    compared = [
-        compare_words(of_concept[0][1], of_concept[0][0]) for of_concept in pairs
-    ]
+    compared = [compare_words(of_concept[0]) for of_concept in near_names]
     table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPED["words"]))
     cosines = [names.cosine for names in near]
     similarities = [names.similarity for names in near]
     vocabulary = [names.vocabulary for names in near]
-    edits, characters = count_edits(pairs)
+    edits, characters = count_edits(near_names)
     doubtful = {
         w for w, real in zip(shared.words, shared.real, strict=True) if not real
     }
     slips = [
-        bool(doubtful) and any(is_slip(m.text, name.text) for name, m in of_concept)
-        for of_concept in pairs
+        bool(doubtful) and any(is_slip(e.mention.text, e.name.text) for e in of_concept)
+        for of_concept in near_names
     ]
     shares = np.array(
-        [cover_words(shared, number, names) for number, names in enumerate(pairs)]
+        [cover_words(shared, number, names) for number, names in enumerate(near_names)]
     ).reshape(len(near), len(shared.words))
+    excluded = [
+        is_excluded(of_concept, dict(zip(shared.words, some, strict=True)))
+        for of_concept, some in zip(near_names, shares.tolist(), strict=True)
+    ]
     near_words = (shares > 0) & ~shared.covered & ~shared.real
     misspelled = (near_words.any(axis=1) | np.array(slips, dtype=bool)).tolist()
     weight = shared.weights.sum()
     covered = [divide(each, weight) for each in (shares @ shared.weights).tolist()]
     name_covered = [
-        max((cover_name(shared, doubtful, *pair) for pair in of_concept), default=0.0)
-        for of_concept in pairs
+        max((cover_name(shared, doubtful, each) for each in of_concept), default=0.0)
+        for of_concept in near_names
     ]
     rarest = np.where((shares == 0) & shared.real, shared.weights, 0)
     columns: dict[str, Sequence[float]] = {
@@ -437,14 +383,14 @@ def compute_features(
         "name_covered": name_covered,
         "name_covered_gap": find_gaps(name_covered),
         "head_covered": [
-            max((cover_head(doubtful, *pair) for pair in of_concept), default=0.0)
-            for of_concept in pairs
+            max((cover_head(doubtful, each) for each in of_concept), default=0.0)
+            for of_concept in near_names
         ],
         MISSPELLED: misspelled,
         REAL: [not doubtful] * len(near),
-        EXCLUDED: shared.excluded.tolist(),
-        NARROWED: shared.narrowed.tolist(),
+        EXCLUDED: excluded,
         "mention_share": [0.0] * len(near),
+        **describe_mention(near_names, cosines, shared, around),
     }
     if counts is not None:
         columns |= {
@@ -458,6 +404,46 @@ def compute_features(
     values = np.array([*columns.values()], dtype=np.float64)
     features |= zip(columns, values.reshape(len(columns), len(near)), strict=True)
     return features
+
+
+def describe_mention(
+    near_names: Sequence[Sequence[Near]],
+    cosines: Sequence[float],
+    shared: Shared,
+    around: Surroundings,
+) -> dict[str, Sequence[float]]:
+    """Compute `OF_MENTION`."""
+    text = near_names[0][0].mention if near_names else split_words("")
+    changes = [[e.difference.changes for e in of_concept] for of_concept in near_names]
+    same = {
+        "letters": float(min(len(text.clean), MOST_LETTERS)),
+        "mention_words": float(min(len(text.words), MOST_WORDS)),
+        "short": float(is_abbreviation(text.clean) or is_acronym(text.clean)),
+        "unreal": 1 - divide(float(shared.real.sum()), len(shared.words)),
+    }
+    return {
+        "standard": [(cosine - around.mean) / around.spread for cosine in cosines],
+        "field": [(cosine - around.other) / around.spread for cosine in cosines],
+        "field_mean": [(cosine - around.others) / around.spread for cosine in cosines],
+        "added": [
+            min(weigh_changes(some, Kind.ADDED, shared) for some in of_concept)
+            for of_concept in changes
+        ],
+        "missing": [
+            min(weigh_changes(some, Kind.MISSING, shared) for some in of_concept)
+            for of_concept in changes
+        ],
+        "replaced": [
+            min(sum(c.kind is Kind.REPLACED for c in some) for some in of_concept)
+            for of_concept in changes
+        ],
+        **{name: [value] * len(cosines) for name, value in same.items()},
+    }
+
+
+def weigh_changes(changes: Iterable[Change], kind: Kind, shared: Shared) -> float:
+    """Return how far words that only one text has change its meaning."""
+    return sum(shared.adds(c.mention or c.name) for c in changes if c.kind is kind)
 
 
 def all_excluded(features: Features) -> bool:
@@ -494,10 +480,11 @@ def compute_annotated(
     }
 
 
-def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
+def compare_words(near: Near) -> tuple[float, ...]:
     """Return the features of the group "words", in its order."""
+    mention, name, _ = near
     shared = len(mention.content & name.content)
-    numbers, others = {*mention.numbers}, {*name.numbers}
+    numbers, others = ({*filter(is_number, text.exact)} for text in (mention, name))
     return (
         divide(shared, len(mention.content)),
         divide(shared, len(name.content)),
@@ -510,29 +497,36 @@ def compare_words(mention: Words, name: Words) -> tuple[float, ...]:
     )
 
 
-def cover_words(
-    shared: Shared, number: int, pairs: Sequence[tuple[Words, Words]]
-) -> np.ndarray:
+def cover_words(shared: Shared, number: int, near: Sequence[Near]) -> np.ndarray:
     """Return how far names of a concept have each word of a mention, 0 to 1.
 
-    A word of the mention may be a misspelled word of one of its nearest names in
-    `pairs`, or be derived from one. `number` is that of the concept in the pool.
-    Shape: (words,).
+    A word of the mention may be a misspelled word of one of its nearest names, or be
+    derived from one. `number` is that of the concept in the pool. Shape: (words,).
     """
     covered = shared.covered[number].astype(np.float64)
     missing = np.flatnonzero(covered == 0).tolist()
     if missing:
-        others = {w for name, m in pairs for w in name.content - m.content}
+        others = {w for e in near for w in e.name.content - e.mention.content}
         for place in missing:
-            real = bool(shared.real[place])
-            covered[place] = spell_like(shared.words[place], others, real=real)
+            word, real = shared.words[place], bool(shared.real[place])
+            covered[place] = stand_for_any(shared, word, others, real=real)
     return covered
 
 
-def cover_name(
-    shared: Shared, doubtful: set[str], name: Words, mention: Words
+def stand_for_any(
+    shared: Shared, word: str, others: Iterable[str], *, real: bool
 ) -> float:
+    """Return how far a word of a mention may stand for one of others, 0 to 1."""
+    others = [*others]
+    alike = spell_like(word, others, real=real)
+    if alike or not real:
+        return alike
+    return max((shared.replaces(word, other) for other in others), default=0.0)
+
+
+def cover_name(shared: Shared, doubtful: set[str], near: Near) -> float:
     """Return the share of a name, by rarity, that a mention has."""
+    mention, name, _ = near
     total = value = 0.0
     rest = mention.content - name.content
     for word in name.content:
@@ -541,13 +535,16 @@ def cover_name(
         if word in mention.content:
             value += weight
         elif rest:
-            alike = (spell_like(o, [word], real=o not in doubtful) for o in rest)
-            value += weight * max(alike)
+            value += weight * max(
+                stand_for_any(shared, other, [word], real=other not in doubtful)
+                for other in rest
+            )
     return divide(value, total)
 
 
-def cover_head(doubtful: set[str], name: Words, mention: Words) -> float:
+def cover_head(doubtful: set[str], near: Near) -> float:
     """Return how far a mention has the head of a name, 0 to 1."""
+    mention, name, _ = near
     if name.head in mention.content:
         return 1.0
     return max(
@@ -577,20 +574,18 @@ def rank_values(values: Sequence[float]) -> list[float]:
 
 
 def count_edits(
-    pairs: Sequence[Sequence[tuple[Words, Words]]],
+    near_names: Sequence[Sequence[Near]],
 ) -> tuple[list[int], list[float]]:
     """Count the letters dropped, added, changed or swapped between a mention and names.
 
-    Returns for each concept, of the nearest of its names in `pairs`: the number, up to
+    Returns for each concept, of the nearest of its names: the number, up to
     `MOST_EDITS`; and one minus the number relative to the longer text, 0 to 1.
     """
     edits: list[int] = []
     similarities: list[float] = []
-    for of_concept in pairs:
-        counted = [
-            (OSA.distance(m.text, name.text), max(len(m.text), len(name.text)) or 1)
-            for name, m in of_concept
-        ]
+    for of_concept in near_names:
+        texts = [(each.mention.text, each.name.text) for each in of_concept]
+        counted = [(OSA.distance(*pair), max(map(len, pair)) or 1) for pair in texts]
         edits.append(min((n for n, _ in counted), default=MOST_EDITS))
         similarities.append(max((1 - n / most for n, most in counted), default=0.0))
     return [min(edit, MOST_EDITS) for edit in edits], similarities

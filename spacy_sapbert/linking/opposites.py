@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from .text import WORDS_KEPT, fold_english
+from .text import NON, WORDS_KEPT, fold_english
 
 # Groups of whole words, of beginnings and of (folded) endings of words. Within a group,
 # each excludes the others; beginnings and endings do so before or after equal stems.
@@ -21,7 +21,7 @@ TABLE = json.loads(Path(__file__).with_name("opposites.json").read_text("utf8"))
 WORDS = [*chain(*TABLE["words"].values())]
 BEGINNINGS = TABLE["beginnings"]
 # Beginnings that negate the word that follows.
-NEGATIONS = ("non", "anti", "un", "in", "im", "ir", "il", "an", "dis", "de", "dys")
+NEGATIONS = ("non", "anti", "un", "in", "im", "ir", "il", "dis", "de", "dys")
 NEGATING_WORDS = frozenset(("no", "not", "non", "without", "never"))
 SHORTEST_STEM = 3  # letters that two opposites share
 # "Impaired renal function" is renal dysfunction.
@@ -46,11 +46,7 @@ OF_ENDINGS = list_others(group.split() for group in TABLE["endings"])
 
 @lru_cache(maxsize=WORDS_KEPT)
 def list_opposites(word: str) -> frozenset[str]:
-    """Return the words that exclude a folded word; most of them do not exist.
-
-    Where a single letter makes the difference ("typical", "atypical"), it may have been
-    left out or added by mistake: see `list_doubtful_opposites`.
-    """
+    """Return the words that exclude a folded word; most of them do not exist."""
     found = {*OF_WORDS.get(word, ())}
     for part, others in OF_BEGINNINGS.items():
         stem = word.removeprefix(part)
@@ -77,8 +73,19 @@ def list_lost_functions(word: str) -> frozenset[str]:
     return frozenset((stems | negated) - {word})
 
 
-def list_doubtful_opposites(word: str) -> tuple[str, ...]:
-    """Return opposites that count only if the word is no misspelled other word."""
-    stem = word.removeprefix("a")
-    longer = (f"a{word}",) if len(word) > SHORTEST_STEM else ()
-    return longer if stem == word or len(stem) <= SHORTEST_STEM else (stem, *longer)
+def has_loss(words: Iterable[str]) -> bool:
+    """Return whether one of some folded words says that a function is lost."""
+    return not LOSS.isdisjoint(words)
+
+
+def are_opposites(word: str, other: str, *, losing: bool = False) -> bool:
+    """Return whether two folded words exclude each other.
+
+    `losing` = a word beside them says that a function is lost: "impaired function" is
+    "dysfunction".
+    """
+    if NON + other == word or NON + word == other:
+        return True
+    if other not in list_opposites(word):
+        return False
+    return not (losing and other in list_lost_functions(word))

@@ -1,21 +1,17 @@
-"""What a name is: how names, mentions and texts are cleaned, folded and compared.
+"""How names, mentions and texts are cleaned and split into folded words.
 
-Everything that asks whether two texts are the same name asks here. A text is split into
-pieces (words and numbers), and each piece is folded: without case, accents, possessive
-and plural, in American spelling, with numerals as digits and Greek letters by name.
-Two texts are the same name if they have the same folded pieces in the same order, or in
-another one that changes nothing: "cancer of lung" is not "lung cancer", but "cancer,
-lung" is.
+A text is split into pieces (words, numbers, and signs that tell things apart), and each
+piece is folded: without case, accents, possessive and plural, in American spelling,
+with numerals as digits and Greek letters by name. `difference` compares folded texts.
 
 Rules of a language touch only names of that language; see `rules_of`.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
-from itertools import pairwise
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
@@ -33,7 +29,13 @@ CHARACTERS_A_WORD = 3  # of a script without blanks
 # The signs of typesetters and word processors, as they are typed.
 DASHES = "\u2010-\u2015\u2212\ufe58\ufe63\uff0d"
 NON = "non"
+# Before a word, they may be a part of it: "pre eclampsia" is "preeclampsia".
+PREFIXES = (
+    "pre|post|anti|peri|intra|extra|sub|supra|inter|hyper|hypo|poly|multi|micro|macro|"
+    "pseudo|semi|retro|ultra|neo|endo|trans|para|hemi"
+)
 QUOTES = "\u2018\u2019\u201a\u201b\u02bc\u0060\u00b4\u2032"
+PRIMES = f"'\"{QUOTES}\u2033"
 INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
 TYPED = {
     **dict.fromkeys([*map(chr, range(0x2010, 0x2016)), *"\u2212\ufe58\ufe63"], "-"),
@@ -74,48 +76,83 @@ NUMBERS = {
 COMPOUND = r"(?:twenty|thirty)[- ](?:{})(?!\p{{L}})".format(
     "|".join([*NUMBER_WORDS[:9], *ORDINAL_WORDS[:9]])
 )
-# "HER2+" and "HER2-", but neither "T- and B-cell" nor "pre- natal"
+# "HER2+" and "HER2-", but neither "T- and B-cell" nor "pre- natal"; "(+)-catechin";
+# "-2.5" behind a blank
 SIGN = (
-    r"(?<=\w)\+(?!\w)"
-    r"|(?<=(?-i:[A-Z0-9]))[-\u2212](?=$|[)\].;:,/]|\s(?!(?:and|or|und|oder|y|et)\b))"
+    r"(?<=\w)\+(?!\w)|(?<=\()[-+\u2212](?=\)-)|(?<![^\s(])[-+\u2212]"
+    r"(?=\d+(?:\.\d|\s?(?:%|\u00b0|deg|diopt|mm\b|d\b)))"
+    r"|(?:(?<=excess )|(?<=temperature )|(?<=score )|(?<=charge ))[-+\u2212](?=\d)"
+    r"|(?:(?<=(?-i:[A-Z0-9]))|(?<=(?-i:Rh))|(?<=(?-i:Ag)))[-\u2212]"
+    r"(?=$|[)\].;:,/]|[^\S\n]+(?!(?:and|or|und|oder|y|et)\b))"
 )
-SIGNS = {"+": "positive", "-": "negative", "\u2212": "negative"}
+# "<2500", ">= 5", "2 %"
+COMPARATOR = r"[<>=\u2264\u2265]=?(?=\s?\.?\d)|(?<=\d)\s?%"
+SIGNS = {
+    **{"+": "positive", "-": "negative", "\u2212": "negative"},
+    **{"<=": "\u2264", ">=": "\u2265", "==": "=", "percent": "%", "per cent": "%"},
+    **{sign: sign for sign in "<>=\u2264\u2265%"},
+}
+# "5,000", "0.05", "11.2"; "2,4" are two numbers
+NUMBER = r"\d{1,3}(?:,\d{3})+(?![,\d])|\d+(?:\.\d+)*|(?<![\w.])\.\d+"
 WORD_SIGNS = rf"\p{{L}}\p{{M}}{INVISIBLE}"
 
 
-def compile_pieces(joint: str) -> regex.Pattern[str]:
+def compile_pieces(prefix: str, joint: str) -> regex.Pattern[str]:
     """Return what matches a number, a number as words, Greek letters, or a word.
 
-    Invisible signs do not end a word, a possessive belongs to it, and `joint` is what
-    else may stand within it.
+    Invisible signs do not end a word, a possessive belongs to it, `prefix` is what may
+    stand before it, and `joint` what else within it. A prime belongs to its number or
+    letter.
     """
     other_script = rf"\p{{Greek}}--[{UNSPACED}\u00b5]"
+    number = NUMBER.replace(r"\d", r"\p{N}").replace(r"\w", r"\p{L}\p{N}")
+    prime = rf"[{PRIMES}]{{1,3}}(?=[-,{DASHES}]|\p{{L}}\p{{M}}*\p{{L}}|\s(?:utr|end)\b)"
     return regex.compile(
-        r"(?V1)\p{N}+(?:(?:st|nd|rd|th)(?!\p{L}))?"
+        rf"(?V1)(?:{number})(?:(?:st|nd|rd|th)(?!\p{{L}})|{prime})?"
         rf"|(?<!\p{{L}}){COMPOUND}"
         rf"|[{UNSPACED}]\p{{M}}*"
         r"|[\p{Greek}\u00b5][\p{Greek}\p{M}]*"
-        rf"|[\p{{L}}--{other_script}]"
+        rf"|(?<!\p{{L}})\p{{L}}\p{{M}}*[{PRIMES}](?=-|\s\p{{L}})"
+        rf"|{prefix}[\p{{L}}--{other_script}]"
         rf"(?:[{WORD_SIGNS}--{other_script}]{joint})*(?:['{QUOTES}]s(?!\p{{L}}))?"
-        rf"|{SIGN}",
+        rf"|{SIGN}|{COMPARATOR}",
         regex.IGNORECASE,
     )
 
 
-def compile_ascii(joint: str) -> re.Pattern[str]:
+def compile_ascii(prefix: str, joint: str) -> re.Pattern[str]:
     """Return what matches the same in a text of ASCII, in a fifth of the time."""
     compound = COMPOUND.replace(r"\p{L}", "[a-z]")
+    number = NUMBER.replace(r"[\w.]", "[a-z0-9.]")
+    prime = r"""['"`]{1,3}(?=[-,]|[a-z]{2}|\s(?:utr|end)\b)"""
     return re.compile(
-        rf"\d+(?:(?:st|nd|rd|th)(?![a-z]))?|(?<![a-z]){compound}"
-        rf"|[a-z](?:[a-z]{joint})*(?:['`]s(?![a-z]))?|{SIGN}",
+        rf"(?:{number})(?:(?:st|nd|rd|th)(?![a-z])|{prime})?|(?<![a-z]){compound}"
+        r"|(?<![a-z])[a-z]['\"`](?=-|\s[a-z])"
+        rf"|{prefix}[a-z](?:[a-z]{joint})*(?:['`]s(?![a-z]))?|{SIGN}|{COMPARATOR}",
         re.IGNORECASE | re.ASCII,  # else "\x1f" is a blank, which it is not above
     )
 
 
-# Without and with parts of a word that a hyphen joins: "sacro-iliitis" is one word.
-PIECES = (compile_pieces(""), compile_pieces(rf"|[-{DASHES}](?=\p{{L}})"))
-ASCII_PIECES = (compile_ascii(""), compile_ascii("|-(?=[a-z])"))
-JOINT = regex.compile(rf"\s*[-{DASHES}]?\s*")  # between "non" and a word
+# Without and with parts of a word that a hyphen joins: "sacro-iliitis" is one word, and
+# so are "hyper-\ntension", "pre eclampsia" and the first letters of "Hb A1c".
+BREAK = r"(?:[ \t]*\n[ \t]*)?"
+APART = r"(?:(?<![^\W\d_])(?:(?:{})[ \t]+(?={}{{4}})|{}{{2}}[ ](?={}\d)))?"
+PIECES = (
+    compile_pieces("", ""),
+    compile_pieces(
+        APART.format(PREFIXES, *[r"\p{L}"] * 3),
+        rf"|[-{DASHES}]{BREAK}(?=\p{{L}}{{2}})"
+        rf"|(?<=(?<!\p{{L}})\p{{L}})[-{DASHES}](?=\p{{L}})",
+    ),
+)
+ASCII_PIECES = (
+    compile_ascii("", ""),
+    compile_ascii(
+        APART.format(PREFIXES, *["[a-z]"] * 3),
+        f"|-{BREAK}(?=[a-z]{{2}})|(?<=(?<![a-z])[a-z])-(?=[a-z])",
+    ),
+)
+JOINT = regex.compile(rf"\s*[-{DASHES}]?\s*")  # between a prefix and a word
 # What shows that a word goes on behind a place, or came before it: a character of a
 # word, an apostrophe and one, a hyphen and a digit ("COVID-19", but not "5-HT")
 HIDDEN, WORD_SIGN = rf"[{INVISIBLE}]*", r"[\p{L}\p{N}\p{M}]"
@@ -128,10 +165,10 @@ WORD_CAME = regex.compile(
     rf"|(?<={WORD_SIGN}{HIDDEN}[-{DASHES}]{HIDDEN})(?=\p{{N}})"
 )
 LIST_NUMBER = regex.compile(r"(?m)(?<=^[ \t]*\d{1,2})")
-MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
-SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
 PREPOSITIONS = "to from by of in on at with without after before due following not no"
 LINKING_WORDS = frozenset(PREPOSITIONS.split())
+PRIME = regex.compile(rf"[{PRIMES}]")
+NOT_IN_A_WORD = regex.compile(r"[-\s]+")
 POSSESSIVE = regex.compile(rf"['{QUOTES}]s$", regex.IGNORECASE)
 LETTERS = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu ksi omicron "
@@ -164,9 +201,39 @@ SPELLINGS = (
     ("labour", "labor"), ("odour", "odor"), ("humour", "humor"), ("vapour", "vapor"),
     ("favour", "favor"), ("rigour", "rigor"), ("isation", "ization"), ("lys", "lyz"),
     ("aluminium", "aluminum"), ("grey", "gray"), ("mould", "mold"),
-    ("defence", "defense"), ("ageing", "aging"),
+    ("defence", "defense"), ("ageing", "aging"), ("goitre", "goiter"),
+    ("plough", "plow"), ("paralyse", "paralyze"),
+    ("calibre", "caliber"), ("sabre", "saber"), ("theatre", "theater"),
 )  # fmt: skip
 AMERICAN = dict(SPELLINGS)
+# Plurals of English and Latin that no ending shows
+PLURALS = """
+disk disc, manoeuvre maneuver, children child, teeth tooth, feet foot, men man, women
+woman, mice mouse, lice louse, geese goose, people person, knives knife, lives life,
+calves calf, halves half, leaves leaf, emboli embolus, calculi calculus, nevi nevus,
+naevi nevus, thrombi thrombus, bronchi bronchus, fungi fungus, bacilli bacillus, cocci
+coccus, foci focus, loci locus, nuclei nucleus, nucleoli nucleolus, radii radius,
+stimuli stimulus, uteri uterus, humeri humerus, tori torus, sulci sulcus, gyri gyrus,
+villi villus, alveoli alveolus, glomeruli glomerulus, ductuli ductulus, tophi tophus,
+digiti digitus, rami ramus, fundi fundus, tali talus, mali malleus, meniscuses meniscus,
+menisci meniscus, abaci abacus, annuli annulus, tubuli tubulus, ureteri ureter,
+diverticula diverticulum, septa septum, bacteria bacterium, ganglia ganglion, criteria
+criterion, phenomena phenomenon, ova ovum, sera serum, atria atrium, hila hilum, labia
+labium, crania cranium, sterna sternum, ossicula ossiculum, acetabula acetabulum,
+mediastina mediastinum, perinea perineum, ilea ileum, duodena duodenum, epithelia
+epithelium, endothelia endothelium, myocardia myocardium, flagella flagellum, mycelia
+mycelium, sporangia sporangium, symposia symposium, strata stratum, frenula frenulum,
+vela velum, infundibula infundibulum, spermatozoa spermatozoon, protozoa protozoon,
+foramina foramen, lumina lumen, stamina stamen, genera genus, viscera viscus, ulcera
+ulcus, indices index, cortices cortex, cervices cervix, apices apex, appendices
+appendix, matrices matrix, vertices vertex, varices varix, helices helix, calices calyx,
+calyces calyx, fornices fornix, phalanges phalanx, larynges larynx, pharynges pharynx,
+meninges meninx, irides iris, femora femur, corpora corpus, tempora tempus, genua genu,
+cornua cornu, dentes dens, pontes pons, testes testis, penes penis, pubes pubis, axes
+axis, pelves pelvis, epididymides epididymis, crises crisis, fistulae fistula
+"""
+SINGULAR = dict(pair.split() for pair in PLURALS.replace("\n", " ").split(","))
+EPITHETS = frozenset(("pneumoniae", "tonsillae"))  # of organisms: no plurals
 BRITISH = regex.compile("|".join(AMERICAN))
 IZE = regex.compile("is(e|ed|es|ing|er)$")
 ELIDED = regex.compile(
@@ -190,11 +257,6 @@ def roman(number: int) -> str:
     return "x" * (number // 10) + ones[number % 10]
 
 
-# Beside these words, "X" is the chromosome.
-OF_CHROMOSOMES = frozenset(
-    ("chromosome", "chromosomal", "trisomy", "monosomy", "disomy", "tetrasomy")
-    + ("pentasomy", "fragile", "inactivation", "triple")
-)
 ROMAN = {roman(number): str(number) for number in range(1, MOST_NUMERAL + 1)}
 # "IIb" is "2b". In lower case, "ia" and "via" may be words.
 # "IB" and "ib" are so after "type", else abbreviations.
@@ -202,7 +264,19 @@ ROMAN_LETTER = regex.compile(
     r"(?P<roman>[IVX]{2,5}|[IVX](?=[a-e]))(?P<letter>[a-eA-E])"
 )
 SHORT_ROMAN_LETTER = regex.compile(r"([ivx])([a-e])", regex.IGNORECASE)
-KINDS = frozenset(("type", "subtype", "stage", "grade", "class", "group", "factor"))
+# Behind these words, or one with such an ending, a letter or "IV" is a numeral.
+OF_KINDS = (
+    "type subtype stage grade class group factor phase nerve disease syndrome disorder "
+    "deficiency complex collagen angiotensin topoisomerase variant category level"
+)
+KINDS = frozenset(OF_KINDS.split())
+KIND_ENDINGS = ("ose", "emia", "uria", "idosi")
+# Of them, "X" is a numeral behind few: "chromosome X", "Bcl-X", "X-ray" are none.
+OF_TENS = frozenset(("type", "factor", "nerve", "stage", "class", "group", "grade"))
+NUMERALS_AT_END = frozenset(("I", "V", "IV"))
+AT_END = regex.compile(r"\s*(?:[,;.)]|$)")
+SHORTEST_NUMBERED = 5  # letters of a word before one of them
+AMBIGUOUS = frozenset(("i", "v", "x", "iv", "xx", "xxx"))
 LOWER_ROMAN_LETTER = regex.compile(
     r"(?!vi[ade]$)(?P<roman>[ivx]{2,5})(?P<letter>[a-e])"
 )
@@ -217,9 +291,13 @@ def rules_of(languages: Iterable[str]) -> Rules:
 
 
 def clean_text(text: str) -> str:
-    """Return a text in compatible characters, with typed signs and single blanks."""
+    """Return a text in compatible characters, with typed signs and single blanks.
+
+    A word that a line breaks at a hyphen keeps the hyphen alone.
+    """
+    text = BROKEN.sub("-", text)
     if not text.isascii():
-        text = normalize("NFKC", text).translate(TYPING)
+        text = normalize("NFKC", text.translate(TYPING))
         # A lone surrogate can be neither stored nor tokenised.
         text = text.encode("utf8", "replace").decode("utf8")
     return " ".join(text.split())
@@ -301,9 +379,8 @@ def split_text(
             continue
         piece = match.group()
         folded = fold_piece(piece, rules)
-        of_kind = len(piece) == 2 and bool(words) and words[-1] in KINDS
-        if of_kind and (short := SHORT_ROMAN_LETTER.fullmatch(piece)):
-            folded = ROMAN[short[1].lower()], short[2].lower()
+        if len(folded[0]) < 4 and (numeral := read_numeral(text, start, end, words)):
+            folded = numeral
         if len(folded) > 1:  # a Roman numeral and a letter
             words += folded
             starts += (start, end - 1)
@@ -316,11 +393,31 @@ def split_text(
         ends.append(end)
     if rules == "english" and NON in words:
         join_non(text, words, starts, ends)
-    for number in [n for n, word in enumerate(words) if word == "10"]:
-        near = {*words[max(0, number - 1) : number + 2]}
-        if text[starts[number]] in "xX" and not near.isdisjoint(OF_CHROMOSOMES):
-            words[number] = "x"
     return words, starts, ends
+
+
+def read_numeral(
+    text: str, start: int, end: int, before: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what "V" or "IB" is behind some words: a numeral and maybe a letter.
+
+    "IV antibiotics", "Bcl-X" and "alpha V" have none. Empty = it is no numeral.
+    """
+    piece, last = text[start:end], before[-1] if before else ""
+    if last not in KINDS and not last.endswith(KIND_ENDINGS):
+        # "Xeroderma pigmentosum V", "Myopathy, myofibrillar, IV"
+        is_last = AT_END.match(text, end) and text[start - 1 : start] == " "
+        is_word = len(last) >= SHORTEST_NUMBERED and last.isalpha()
+        if is_last and is_word and last not in GREEK_NAMES and piece in NUMERALS_AT_END:
+            return (ROMAN[piece.lower()],)
+        return ()
+    if short := SHORT_ROMAN_LETTER.fullmatch(piece):
+        is_kind = last in KINDS
+        return (ROMAN[short[1].lower()], short[2].lower()) if is_kind else ()
+    word = piece.lower()
+    if word not in AMBIGUOUS or (word == "x" and last not in OF_TENS):
+        return ()
+    return (ROMAN[word],)
 
 
 def join_non(text: str, words: list[str], starts: list[int], ends: list[int]) -> None:
@@ -353,7 +450,10 @@ def list_words(text: str, rules: Rules) -> list[str]:
     return [
         word
         for number, word in enumerate(words)
-        if word != "a" or number == last or text[starts[number]] == "A"
+        if word != "a"
+        or number == last
+        or text[starts[number]] == "A"
+        or text[max(0, starts[number] - 1) : starts[number]].strip()
     ]
 
 
@@ -368,13 +468,14 @@ def fold_piece(piece: str, rules: Rules) -> tuple[str, ...]:
     word = fold_letters(POSSESSIVE.sub("", piece))
     if rules == "english" and (value := NUMBERS.get(word.replace("-", " "))):
         return (str(value),)
-    word = word.replace("-", "")
-    if word[:1].isdigit():
-        digits = word.rstrip("stndrh")
-        return (digits.lstrip("0") or "0",)
+    if len(word) < 9 and (sign := SIGNS.get(word.strip())):
+        return (sign,)
+    word = NOT_IN_A_WORD.sub("", word)
+    if word[:1].isdigit() or word[:1] == ".":
+        return (fold_number(word),)
     if len(word) == 1 and word in GREEK:
         return (GREEK[word],)
-    if word in ROMAN:
+    if word in ROMAN and word not in AMBIGUOUS:
         return (ROMAN[word],)
     if rules == "english":
         return (fold_english(word),)
@@ -385,10 +486,27 @@ def fold_piece(piece: str, rules: Rules) -> tuple[str, ...]:
     return (word,)
 
 
+def fold_number(number: str) -> str:
+    """Return a number as a value: "0.50" → "0.5", "5,000" → "5000", "2nd" → "2"."""
+    digits = number.rstrip("stndrh").replace(",", "")
+    primes = "'" * (len(digits) - len(digits := PRIME.sub("", digits)))
+    if digits.count(".") == 1:
+        digits = digits.rstrip("0").rstrip(".")
+    whole, *parts = digits.split(".")
+    return ".".join([whole.lstrip("0") or "0", *parts]) + primes
+
+
+def is_number(word: str) -> bool:
+    """Return whether a folded word is a number."""
+    return word[:1].isdigit()
+
+
 def fold_english(word: str) -> str:
     """Return an English word in the singular, in American spelling."""
+    word = SINGULAR.get(word, word)
     if len(word) >= SHORTEST_PLURAL:
         word = fold_plural(word)
+        word = SINGULAR.get(word, word)
     if len(word) >= SHORTEST_BRITISH:
         word = BRITISH.sub(lambda part: AMERICAN[part.group()], word)
         word = IZE.sub(r"iz\1", word)
@@ -405,7 +523,7 @@ def fold_plural(word: str) -> str:
         return f"{word[:-3]}y"
     if word.endswith("mata"):
         return word[:-2]
-    if word.endswith("ae") and size > 4:
+    if word.endswith("ae") and size > 4 and word not in EPITHETS:
         return word[:-1]
     if word.endswith("sis") and size > 5:
         return f"{word[:-2]}e"
@@ -442,7 +560,12 @@ def fold_romance(word: str) -> str:
     return f"{word[:-1]}c" if word[-1] == "z" else word
 
 
-HYPHEN = regex.compile(rf"(?<=\p{{L}})[-{DASHES}](?=\p{{L}})")
+HYPHEN = regex.compile(rf"(?<=\p{{L}})[-{DASHES}]{BREAK}(?=\p{{L}})")
+BROKEN = regex.compile(rf"(?<=\p{{L}})[-{DASHES}][ \t]*\n[ \t]*(?=\p{{L}})")
+JOINABLE = regex.compile(
+    rf"{HYPHEN.pattern}|\b(?:{PREFIXES})[ \t]|\b\p{{L}}{{2}}[ ]\p{{L}}\d",
+    regex.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -464,7 +587,7 @@ def name_keys(text: str, rules: Rules) -> list[int]:
     hyphen within a word has a second one without it; a text without a word has none.
     """
     keys: dict[int, None] = {}
-    for joined in (False, True) if HYPHEN.search(text) else (False,):
+    for joined in (False, True) if JOINABLE.search(text) else (False,):
         if pieces := split_pieces(text, rules, joined=joined):
             keys[signed(hash_words(piece.word for piece in pieces))] = None
     return [*keys]
@@ -473,103 +596,6 @@ def name_keys(text: str, rules: Rules) -> list[int]:
 def signed(number: int) -> int:
     """Return an unsigned number of 64 bits as SQLite stores it."""
     return number - (1 << 64) if number >> 63 else number
-
-
-class Name(NamedTuple):
-    """A text as it is compared with others.
-
-    Attributes:
-        words: Folded, in the order of the text.
-        orders: The words as in the text and, if it has commas, as it is said: "cancer,
-            lung" is "lung cancer".
-        marks: Signs that separate words: a text with one is no name that has none.
-    """
-
-    words: tuple[str, ...]
-    orders: tuple[tuple[str, ...], ...]
-    marks: frozenset[str]
-
-
-@lru_cache(maxsize=10_000)
-def describe_name(text: str, rules: Rules, joined: bool) -> Name:
-    """Return a text as it is compared; see `split_pieces`."""
-    pieces = split_pieces(text, rules, joined=joined)
-    words = tuple(piece.word for piece in pieces)
-    marks = frozenset(MARK.findall(text))
-    orders, parts = [words], [[*words[:1]]]
-    if marks:
-        kept: set[str] = set()
-        for before, piece in pairwise(pieces):
-            gap = text[before.end : piece.start]
-            found = {*MARK.findall(gap)}
-            if gap.strip() == "." and before.end - before.start < SHORTEST_SENTENCE_END:
-                found.clear()  # "St. Vitus"
-            kept |= found
-            if "," in gap and gap.strip() != gap:
-                parts.append([])
-            parts[-1].append(piece.word)
-        marks = frozenset(kept)
-    if len(parts) > 1:
-        orders.append(tuple(word for part in reversed(parts) for word in part))
-    return Name(words, tuple(dict.fromkeys(orders)), marks)
-
-
-def likeness(text: str, alias: str, rules: Rules) -> int:
-    """Return how far a text is written as an alias.
-
-    An abbreviation has no plural and no other spelling, but other signs, "A-T", and
-    Greek letters by name.
-
-    Returns:
-        3 = the same but for case and blanks; 2 = the same words in the same order,
-        commas considered; 1 = in another order that says the same; 0 = another name.
-    """
-    if clean_text(text).lower() == clean_text(alias).lower():
-        return 3
-    if alias.isascii() and (is_abbreviation(alias) or is_acronym(alias)):
-        letters, own = (filter(str.isalnum, each) for each in (text, alias))
-        if [*letters] != [*own] and not text.isdigit():
-            return 0
-    best = 0
-    for mine in list_writings(text, rules):
-        for its in list_writings(alias, rules):
-            if mine.words and not {*mine.orders}.isdisjoint(its.orders):
-                return 2
-            if sorted(mine.words) == sorted(its.words) and not has_order(mine.words):
-                best = 1
-    return best
-
-
-def list_writings(text: str, rules: Rules) -> list[Name]:
-    """Return a text as it is compared, with hyphens within words, and without them."""
-    hyphens = HYPHEN.search(text) is not None
-    return [
-        describe_name(text, rules, joined) for joined in (False, True)[: 1 + hyphens]
-    ]
-
-
-def has_order(words: Sequence[str]) -> bool:
-    """Return whether folded words say something else in another order.
-
-    "left to right shunt", "interleukin 1 receptor type 2", or Chinese characters.
-    """
-    if not LINKING_WORDS.isdisjoint(words):
-        return True
-    short = [w for w in words if len(w) == 1 or w.isdigit() or w in GREEK_NAMES]
-    return len(short) > 1
-
-
-def is_written(text: str, alias: str, rules: Rules) -> bool:
-    """Return whether a part of a running text is an alias that is written there.
-
-    "pain, chest" in a text is a list, unless the alias is written so.
-    """
-    alike = likeness(text, alias, rules)
-    if alike == 2:
-        alike *= describe_name(text, rules, False).marks <= {
-            *describe_name(alias, rules, False).marks
-        }
-    return alike > 1
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
@@ -585,11 +611,6 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return LIST_NUMBER.match(text, start) is not None and not is_abbreviation(
         text[start:end]
     )
-
-
-def is_same_name(text: str, alias: str, languages: Collection[str] = ()) -> bool:
-    """Return whether a text is a way to write an alias; see `likeness`."""
-    return likeness(read_mention(text), read_mention(alias), rules_of(languages)) > 1
 
 
 def is_abbreviation(name: str) -> bool:

@@ -32,7 +32,7 @@ def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
     assert found == [("C10", "id"), ("C9", "id")]
     # A name with a tag is one without it too, but not the one written most alike.
     (tagged,) = kb.searcher.names.find_named(["asthma"], "")["asthma"]
-    assert tagged.likeness == 2
+    assert tagged.closeness == 1
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
 )
 def test_choose_row_by_hand(names, row):
     """Of names with their rows, concepts, and how far a mention is written so."""
-    named = [Named(NameOfKey("x", r, c, 0), likeness) for r, c, likeness in names]
+    named = [Named(NameOfKey("x", r, c, 0), closeness) for r, c, closeness in names]
     assert choose_row(named) == row

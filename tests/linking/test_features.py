@@ -5,38 +5,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from spacy_sapbert.linking.candidates import Entry
+from spacy_sapbert.linking.difference import compare, split_words
 from spacy_sapbert.linking.features import (
     EXCLUDED,
     FEATURES,
     MISSING,
     MISSPELLED,
-    NARROWED,
+    OF_MENTION,
     OF_NAMES,
     REAL,
     Features,
     FoundName,
+    Near,
     Pool,
     Provenance,
     Shared,
     compare_words,
     compute_features,
-    find_head,
     list_near,
     pool_concepts,
-    split_words,
 )
-from spacy_sapbert.linking.ranker import (
-    CHANCES,
-    MOST_MARGIN,
-    OF_FIRST,
-    OF_TREES,
-    Ranker,
-    Weights,
-    confidence,
-)
+from spacy_sapbert.linking.ranker import OF_TREES, Ranker, Weights
 from spacy_sapbert.linking.text import list_words
 from spacy_sapbert.linking.trees import Trees
 
@@ -52,7 +43,6 @@ def compute(
     pool: Pool,
     *,
     covered: Any = None,
-    excluded: Any = None,
     real: Any = (),
 ) -> Features:
     """The features of a pool; none of the words of the mention are real but `real`."""
@@ -63,8 +53,8 @@ def compute(
         weights=np.full(len(words), 2.0),
         real=np.array([word in real for word in words]),
         covered=np.zeros(shape, bool) if covered is None else np.array(covered),
-        excluded=np.array(excluded or [False] * shape[0]),
-        narrowed=np.zeros(shape[0], dtype=bool),
+        replaces=lambda word, other: 0.0,
+        adds=lambda word: 1.0,
         name_weights={"heart": 1.0, "attack": 3.0},
         most=4.0,
     )
@@ -83,8 +73,8 @@ def test_features_of_three_concepts_by_hand():
     assert pool.cuis == ["A", "B", "C"]
     features = compute("hart atack", pool, covered=[[0, 0], [1, 0], [0, 0]])
     assert features.keys() == {
-        *OF_NAMES,
-        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED, NARROWED),
+        *(*OF_NAMES, *OF_MENTION),
+        *("vocabulary_share", "mention_share", MISSPELLED, REAL, EXCLUDED),
     }
     assert features["cosine"].tolist() == [0.8, 0.7, 0.5]
     assert features["cosine_gap"] == pytest.approx([0, 0.1, 0.3])
@@ -114,28 +104,16 @@ def test_features_of_three_concepts_by_hand():
     assert features["unnamed"].tolist() == [0, 0, 0]
 
 
-def test_an_excluded_candidate_comes_last_and_is_never_right():
-    ranker = Ranker(
-        known=Weights(mean={}, scale={}, weight={}, temperature=10.0),
-        chance={"margin": 1.0},
-    )
+def test_an_excluded_candidate_comes_last():
+    ranker = Ranker(known=Weights(mean={}, scale={}, weight={}, temperature=10.0))
     features = {
         "cosine": np.array([0.9, 0.8, 0.7]),
         MISSPELLED: np.zeros(3),
         REAL: np.ones(3),
         EXCLUDED: np.array([1.0, 0.0, 0.0]),
-        **{name: np.zeros(3) for name in OF_FIRST if name != "cosine"},
     }
-    scores = ranker.scores(features)
-    assert scores.tolist() == [-91.0, 8.0, 7.0]
-    # A margin of 1 to the third candidate; the excluded one does not count.
-    expected = 1 / (1 + np.exp(-1))
-    assert ranker.probability(features, scores) == pytest.approx(expected, abs=1e-6)
-    alone = {name: values[1:2] for name, values in features.items()}
-    expected = 1 / (1 + np.exp(-MOST_MARGIN))
-    assert ranker.probability(alone, ranker.scores(alone)) == pytest.approx(expected)
-    features[EXCLUDED] = np.ones(3)
-    assert ranker.probability(features, ranker.scores(features)) == 0
+    assert ranker.scores(features).tolist() == [-91.0, 8.0, 7.0]
+    assert Ranker().scores(features).tolist() == [-99.1, 0.8, 0.7]  # by cosine
 
 
 def test_features_of_annotated_mentions_by_hand():
@@ -155,8 +133,8 @@ def test_features_of_annotated_mentions_by_hand():
         weights=np.ones(1),
         real=np.ones(1, bool),
         covered=np.array([[True], [False], [False]]),
-        excluded=np.zeros(3, bool),
-        narrowed=np.array([False, True, False]),
+        replaces=lambda word, other: 0.0,
+        adds=lambda word: 1.0,
         name_weights={},
         most=2.0,
     )
@@ -190,7 +168,6 @@ def test_features_of_annotated_mentions_by_hand():
         "concept_count": [log(6), 0, log(3)],
         "concept_count_gap": [0, log(6), log(2)],
         "unnamed": [0, 0.5, 0.5],
-        "narrowed": [0, 1, 0],
     }
     assert {name: features[name].tolist() for name in expected} == {
         name: pytest.approx(values) for name, values in expected.items()
@@ -211,19 +188,30 @@ def test_features_of_annotated_mentions_by_hand():
     ],
 )
 def test_compare_words_by_hand(mention, name, expected):
-    assert compare_words(split_words(mention), split_words(name)) == expected
+    words, its = split_words(mention), split_words(name)
+    assert compare_words(Near(words, its, compare(words, its))) == expected
 
 
-def test_find_head_by_hand():
-    heads = {
-        "cancer of lung": "cancer",
-        "lung cancer type 2": "cancer",
-        "b cell 2": "cell",
-        "of lung": "lung",
-        "7 b": "",
-        "no of pain": "no",
-    }
-    assert {text: find_head(text.split()) for text in heads} == heads
+@pytest.mark.parametrize(
+    ("mention", "names", "covered", "real", "expected"),
+    [
+        # All of its names near the mention are excluded, or one by a word of its own.
+        ("type 2 pain", ["type 1 pain"], [], [], True),
+        ("type 2 pain", ["type 1 pain", "ache"], [], [], True),
+        ("type 2 pain", ["type 1 pain", "ache"], ["2"], [], False),
+        ("left pain", ["right pain", "ache"], [], ["left"], True),
+        ("left pain", ["right pain", "ache"], ["left"], ["left"], False),
+        ("rod-cone ache", ["cone-rod ache", "ache"], ["rod", "cone"], [], False),
+    ],
+)
+def test_excluded_concepts_by_hand(mention, names, covered, real, expected):
+    near = [found(n, "A", name, 0.9 - n / 9, n / 9) for n, name in enumerate(names)]
+    pool = pool_concepts(near, lambda _: VOCABULARY)
+    words = list_words(mention, "english")
+    features = compute(
+        mention, pool, covered=[[word in covered for word in words]], real=real
+    )
+    assert features[EXCLUDED].tolist() == [expected]
 
 
 def test_pool_has_the_nearest_concepts_and_those_of_the_most_3_grams():
@@ -243,37 +231,11 @@ def test_pool_has_the_nearest_concepts_and_those_of_the_most_3_grams():
     assert pool.vocabulary_weight == pytest.approx(sum(exp(-n / 5) for n in range(32)))
 
 
-def test_split_words_by_hand():
-    words = split_words("cancers, Lung a, type 2 2 β")
-    assert words.content == {"cancer", "lung", "2", "beta"}
-    assert words.numbers == {"2": 2}
-    assert words.letters == {"beta": 1}
-    assert split_words("cancer, lung").head == "cancer"
-    assert split_words("tolan A xy").letters == {"a": 1}
-    assert split_words("of the").content == {"of", "the"}
-
-
-@pytest.mark.parametrize(
-    ("real", "misspelled", "doubt"),
-    [((1, 1), (1, 1), 0), ((1, 0), (0, 1), 0), ((1, 0), (1, 0), 1)],
-)
-def test_confidence_by_hand(real, misspelled, doubt):
-    values = {"cosine": 0.9, "covered": 0.8, "unnamed": 0.1, "name_covered": 0.7}
-    values |= {"head_covered": 1, "characters": 0.6, "ngrams": 0.5, "mention_share": 0}
-    features = {name: np.array([value, 9]) for name, value in values.items()}
-    features |= {"real": np.array(real), "misspelled": np.array(misspelled)}
-    expected = [2, doubt, 0.6 * doubt, *values.values()]
-    assert confidence(features, np.array([3.0, 1.0])) == pytest.approx(expected)
-
-
 def test_ranker_may_use_everything_that_there_is():
     all_ones = dict.fromkeys(FEATURES, 1.0)
     trees = Trees(trees=[f"{name}>0: 0 1" for name in OF_TREES])
     ranker = Ranker(
         known=Weights(mean=all_ones, scale=all_ones, weight=all_ones),
         general=trees,
-        chance=dict.fromkeys(CHANCES, 1.0),
     )
     assert ranker.general == trees
-    with pytest.raises(ValidationError, match="probability depends"):
-        Ranker(chance={"unheard_of": 1.0})

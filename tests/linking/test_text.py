@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from spacy_sapbert.linking.difference import compare, is_written, split_words
 from spacy_sapbert.linking.languages import choose_languages, language_code
 from spacy_sapbert.linking.name_index import NameIndex
 from spacy_sapbert.linking.text import (
@@ -18,9 +19,6 @@ from spacy_sapbert.linking.text import (
     has_length,
     is_abbreviation,
     is_acronym,
-    is_same_name,
-    is_written,
-    likeness,
     list_words,
     name_form,
     name_keys,
@@ -63,7 +61,13 @@ WORDS_BY_HAND: dict[Rules, dict[str, str]] = {
         "XXXIX xxxx": "39 xxxx",
         "stage IB ib lung IB": "stage 1 b ib lung ib",
         "chromosome 10, X trisomy": "chromosome 10 x trisomy",
-        "chromosome of X in trisomy": "chromosome of 10 in trisomy",
+        "IV line type IV iv": "iv line type 4 iv",
+        "X-ray factor X trisomy X": "x ray factor 10 trisomy x",
+        "alpha V, factor V": "alpha v factor 5",
+        "0.050 5,000 2,4 .5 11p15.5": "0.05 5000 2 4 0.5 11 p 15.5",
+        "4' 4'-hydroxy 5' UTR 'type 2'": "4 4' hydroxy 5' utr type 2",
+        "<5 >= 5 5% 5 percent a->b": "< 5 \u2265 5 5 % 5 % a b",
+        "T- and B-cell, HER2- (-)-x": "t and b cell her 2 negative negative x",
         "non papillary tumor": "nonpapillary tumor",
         "non- HL": "nonhl",
         "non, papillary": "non papillary",
@@ -93,7 +97,7 @@ def test_pieces_have_their_places_and_articles_are_no_words():
         ("b", 7, 8),
         ("crohn", 10, 15),
         ("non", 18, 21),
-        ("10", 22, 23),
+        ("x", 22, 23),
     ]
     assert list_words("a dose", "english") == ["dose"]
     assert list_words("A a dose, vitamin a", "english") == ["a", "dose", "vitamin", "a"]
@@ -112,70 +116,6 @@ def test_numerals_are_equal_however_they_are_written(number):
     ]
     for numeral in written:
         assert words(f"type {numeral} disease") == ["type", digits, "disease"]
-
-
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("type IIb", "type 2b"),
-        ("factor X", "factor 10"),
-        ("HER2+ tumor", "HER2 positive tumour"),
-        ("T- and B-cell", "T and B cell"),
-        ("Ⅷ", "8"),
-        ("vitamin B-12", "vitamin B12"),
-        ("Crohn's disease", "Crohn disease"),
-        ("Ménière’s disease", "Meniere's disease"),
-        ("beta\u2212blocker", "β-blocker"),
-        ("hyper\u00adtension", "hypertension"),
-        ("TNFα", "TNF-alpha"),
-        ("µ receptor", "mu receptor"),
-        ("diabetes mellitus, type 2", "type II diabetes mellitus"),
-        ("haemorrhages", "hemorrhage"),
-        ("sulphasalazine", "sulfasalazine"),
-        ("carcinomata", "carcinoma"),
-        ("vertebrae", "vertebra"),
-        ("sacro-iliitis", "sacroiliitis"),
-        ("non-insulin-dependent diabetes", "noninsulin-dependent diabetes"),
-        ("Heart attack (disorder)", "heart attack"),
-        ("Heart attack.", '"Heart attack"'),
-    ],
-)
-def test_ways_to_write_one_english_name(text, other):
-    assert is_same_name(text, other)
-    assert is_same_name(other, text)
-    text, other = read_mention(text), read_mention(other)
-    assert not {*name_keys(text, "english")}.isdisjoint(name_keys(other, "english"))
-
-
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("trisomy X", "trisomy 10"),
-        ("CD4\u2212 cells", "CD4+ cells"),
-        ("1,4-butanediol", "14-butanediol"),
-        ("left to right shunt", "right to left shunt"),
-        ("interleukin 1 receptor type 2", "interleukin 2 receptor type 1"),
-        ("aid", "AIDS"),
-        ("non A hepatitis", "nona hepatitis"),
-        ("mrnas", "mRNA"),
-        ("covids", "COVID"),
-        ("上海", "海上"),
-        ("", "heart"),
-    ],
-)
-def test_other_names(text, other):
-    assert likeness(text, other, "english") == 0
-
-
-def test_words_in_another_order_are_less_alike():
-    for text, expected in (
-        ("lung  cancer", 3),
-        ("cancers, lung", 2),
-        ("cancer lung", 1),
-    ):
-        assert likeness(text, "Lung cancer", "english") == expected
-    assert not is_same_name("cancer lung", "Lung cancer")
-    assert likeness("2 type", "type 2", "english") == 1
 
 
 @pytest.mark.parametrize(
@@ -203,22 +143,6 @@ def test_rules_of_a_language_touch_only_its_names():
     assert rules_of(["GER"]) == rules_of(["de"]) == "german"
     assert rules_of(["SPA", "ENG"]) == rules_of([]) == "english"
     assert rules_of(["JPN"]) == "other"
-
-
-@pytest.mark.parametrize(
-    ("text", "alias", "expected"),
-    [
-        ("pain, chest", "chest pain", False),
-        ("chest pain", "pain, chest", True),
-        ("heart. Attack", "heart attack", False),
-        ("St. Vitus dance", "St Vitus dance", True),
-        ("pre. cell", "pre cell", True),
-        ("stem. cell", "stem cell", False),
-        ("attack heart", "heart attack", False),
-    ],
-)
-def test_signs_of_a_text_separate(text, alias, expected):
-    assert is_written(text, alias, "english") is expected
 
 
 @pytest.mark.parametrize(
@@ -267,8 +191,7 @@ def test_ascii_is_split_as_any_text(text, joined):
 
 
 @given(TEXTS)
-def test_any_text_is_its_own_name(text):
-    assert likeness(text, text, "english") == 3
+def test_any_text_has_keys_and_words(text):
     composed, decomposed = (unicodedata.normalize(f, text) for f in ("NFC", "NFD"))
     assert words(composed) == words(decomposed)
     read = read_mention(text)
@@ -333,7 +256,7 @@ def find(names: list[str], text: str, max_tokens: int = 8) -> list[str]:
     ("names", "text", "expected"),
     [
         (["heart-attack"], "(a heart-attack)", ["heart-attack"]),
-        (["4.5", "12", "x", "y1"], "4.5 12 x y1", ["y1"]),
+        (["4.5", "12", "x", "y1"], "4.5 12 x y1", ["4.5", "y1"]),
         (
             ["heart attack", "attack right", "right away"],
             "heart\nattack\n \nright away",
@@ -378,15 +301,19 @@ WAYS: dict[str, Callable[[str], str]] = {
 }
 
 
+def alike(text: str, other: str) -> bool:
+    return compare(split_words(text), split_words(other)).same
+
+
 @given(JOINED)
 def test_names_that_are_alike_share_a_key(text):
     for name, write in WAYS.items():
         other = write(name)
         assert other != name
-        assert likeness(name, other, "english"), other
+        assert alike(name, other), other
         for one in (name, text, f"{text} {name}"):
             other = write(one)
-            if likeness(one, other, "english") and words(one):
+            if alike(one, other) and words(one):
                 keys = name_keys(one, "english")
                 assert not {*keys}.isdisjoint(name_keys(other, "english"))
 

@@ -1,0 +1,491 @@
+"""How a mention and a name differ: the one place where two texts are compared.
+
+`compare` aligns the words of two texts and says what differs and how. `EFFECTS` says
+what follows: a text is the same name if all that differs is harmless, and a name that
+differs in a way that excludes it is never linked. All else is evidence, which the order
+of candidates and the probability weigh.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from enum import Enum
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import regex
+
+from .dose_forms import conflict, read_form
+from .opposites import NEGATING_WORDS, TABLE, are_opposites, has_loss
+from .quantities import read_quantities
+from .text import (
+    GREEK_NAMES,
+    JOINABLE,
+    LINKING_WORDS,
+    Piece,
+    Rules,
+    clean_text,
+    fold_letters,
+    is_abbreviation,
+    is_acronym,
+    is_number,
+    list_words,
+    read_mention,
+    rules_of,
+    split_pieces,
+)
+from .word_likeness import has_other_beginning, has_other_part
+
+
+class Effect(Enum):
+    """What follows from a change."""
+
+    HARMLESS, EVIDENCE, EXCLUDES = range(3)
+
+
+class Kind(Enum):
+    """How two texts differ in one place."""
+
+    CASE = "case"
+    SPELLING = "spelling"  # accents, plural, British, hyphens, numerals, signs
+    COMMAS = "order with commas"
+    ABBREVIATION = "another form of an abbreviation"
+    ADDED = "a word that only the mention has"
+    MISSING = "a word that only the name has"
+    REPLACED = "another word"
+    ORDER = "order"
+    LITTLE = "little words, words said twice, or a quantity"
+    SWAPPED = "order that says something else"
+    COMMON = "a common word instead of an abbreviation"
+    SYMBOL = "case of a symbol"
+    NUMBER = "number"
+    LETTER = "letter"
+    SIGN = "sign"
+    QUANTITY = "strength, unit or form"
+    NEGATION = "negation"
+    OPPOSITE = "opposite"
+    STEM = "another part of a medical word"  # "gastritis", "arthritis"
+    PREFIX = "a letter that may make an opposite"  # "typical", "atypical"
+
+
+EFFECTS = {
+    **dict.fromkeys((Kind.CASE, Kind.SPELLING, Kind.COMMAS), Effect.HARMLESS),
+    **dict.fromkeys(
+        (Kind.ABBREVIATION, Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.ORDER)
+        + (Kind.LITTLE, Kind.PREFIX),
+        Effect.EVIDENCE,
+    ),
+    **dict.fromkeys(
+        (Kind.SWAPPED, Kind.COMMON, Kind.SYMBOL, Kind.NUMBER, Kind.LETTER)
+        + (Kind.SIGN, Kind.QUANTITY, Kind.NEGATION, Kind.OPPOSITE, Kind.STEM),
+        Effect.EXCLUDES,
+    ),
+}
+COMPARED_KEPT = 10_000  # texts, about 3 KB each
+LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
+AFTER_HEAD = LINKING_WORDS | {"type"}
+SIGNS = frozenset(("<", ">", "=", "\u2264", "\u2265", "%", "positive", "negative"))
+JOINS = frozenset(("and", "or"))  # between words whose order says nothing
+MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
+START = 4  # letters of two words that are likely the same one, or derived
+SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
+PAIR = regex.compile(r"\s*[-/\u2010-\u2015]\s*")  # between words in their order
+ANTIGEN = regex.compile(r"\b(?:antigen|allele|haplotype)", regex.IGNORECASE)
+SINGLE = regex.compile(r"\b\p{L}\b")
+SYMBOL = regex.compile(r"[A-Z][A-Z\d]*\d[A-Z\d]*")  # BRCA1, but not HbA1c
+# English words that are abbreviations or symbols of genes in capitals
+COMMON = frozenset(TABLE["capitals"].split())
+
+
+class Change(NamedTuple):
+    """One thing that differs, as each text has it; "" = it has nothing there."""
+
+    kind: Kind
+    mention: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.mention or '–'} ≠ {self.name or '–'} ({self.kind.value})"
+
+
+class Difference(NamedTuple):
+    """How a mention differs from a name.
+
+    Attributes:
+        changes: What differs; empty = the texts are equal.
+    """
+
+    changes: tuple[Change, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether the mention is a way to write the name."""
+        return all(EFFECTS[change.kind] is Effect.HARMLESS for change in self.changes)
+
+    @property
+    def excluding(self) -> list[Change]:
+        """The changes by which the name is never what the mention means."""
+        return [c for c in self.changes if EFFECTS[c.kind] is Effect.EXCLUDES]
+
+    @property
+    def closeness(self) -> int:
+        """How far the name is written as the mention, for texts that are the same.
+
+        2 = equal; 1 = but for case; 0 = in another spelling or order.
+        """
+        if not self.changes:
+            return 2
+        return int(all(change.kind is Kind.CASE for change in self.changes))
+
+
+class Words(NamedTuple):
+    """What is compared of a text.
+
+    Attributes:
+        words: Folded, see `text`.
+        content: Those with a meaning of their own, without quantities.
+        exact: Numbers, letters and signs beside quantities, with how often they occur.
+        negated: Whether a word negates the others.
+        head: What kind of thing it is: "cancer" in "cancer of lung, type 2".
+        text: In lower case, without accents.
+        clean: As `clean_text` returns it.
+        orders: The words as in the text and, if it has commas, as it is said: "cancer,
+            lung" is "lung cancer".
+        written: The same, also with the parts of a word that has a hyphen as one.
+        marks: Signs that separate words: a text with one is no name that has none.
+        pairs: Neighbours with a hyphen or slash between.
+        measured: Whether it has a strength, another quantity, or a dose form.
+    """
+
+    words: tuple[str, ...]
+    content: frozenset[str]
+    exact: Counter[str]
+    negated: bool
+    head: str
+    text: str
+    clean: str
+    orders: tuple[tuple[str, ...], ...]
+    written: frozenset[tuple[str, ...]]
+    marks: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    measured: bool
+
+
+def is_exact(word: str) -> bool:
+    """Return whether a folded word is a number, a single letter or a sign."""
+    if is_number(word) or word in SIGNS:
+        return True
+    return (len(word.rstrip("'")) == 1 and word[0].isalpha()) or word in GREEK_NAMES
+
+
+@lru_cache(maxsize=COMPARED_KEPT)
+def split_words(text: str, rules: Rules = "english") -> Words:
+    """Split a text into what is compared."""
+    words = tuple(list_words(text, rules))
+    pieces = split_pieces(text, rules)
+    orders = list_orders(text, pieces)
+    written = [*orders]
+    if JOINABLE.search(text):
+        written += list_orders(text, split_pieces(text, rules, joined=True))
+    spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
+    spans += read_form(text).places
+    measured = [p.word for p in pieces if any(a <= p.start < b for a, b in spans)]
+    content = frozenset(words).difference(LITTLE, measured)
+    return Words(
+        words,
+        content or frozenset(words),
+        Counter(word for word in words if is_exact(word)) - Counter(measured),
+        not NEGATING_WORDS.isdisjoint(words),
+        find_head(orders[-1] if "," in text else words),
+        fold_letters(text),
+        clean_text(text),
+        tuple(dict.fromkeys(orders)),
+        frozenset(written),
+        find_marks(text, pieces),
+        frozenset(
+            (before.word, piece.word)
+            for before, piece in pairwise(pieces)
+            if PAIR.fullmatch(text, before.end, piece.start)
+        ),
+        bool(measured) or any(read_form(text)),
+    )
+
+
+def list_orders(text: str, pieces: Sequence[Piece]) -> list[tuple[str, ...]]:
+    """Return the words as in the text, and the parts between commas turned round."""
+    words = tuple(piece.word for piece in pieces)
+    parts = [[*words[:1]]]
+    if "," in text:
+        for before, piece in pairwise(pieces):
+            gap = text[before.end : piece.start]
+            if "," in gap and gap.strip() != gap:
+                parts.append([])
+            parts[-1].append(piece.word)
+    if len(parts) == 1:
+        return [words]
+    # "Carcinoma, squamous cell, lung", "Diabetes, juvenile, 1"
+    turned = (parts[1:] + parts[:1], [*parts[-2::-1], parts[-1]], parts[::-1])
+    return [words, *(tuple(word for part in some for word in part) for some in turned)]
+
+
+def find_marks(text: str, pieces: Sequence[Piece]) -> frozenset[str]:
+    """Return the signs that separate words of a text."""
+    marks: set[str] = set()
+    if MARK.search(text):
+        for before, piece in pairwise(pieces):
+            gap = text[before.end : piece.start]
+            is_short = before.end - before.start < SHORTEST_SENTENCE_END
+            if not (gap.strip() == "." and is_short):  # "St. Vitus"
+                marks |= {*MARK.findall(gap)}
+    return frozenset(marks)
+
+
+def find_head(words: Sequence[str]) -> str:
+    """Return the last word before a preposition or "type 2"; "" without words."""
+    head = ""
+    for word in words:
+        if head and word in AFTER_HEAD:
+            break
+        if len(word) > 1 and not is_number(word):
+            head = word
+    return head
+
+
+def compare(mention: Words, name: Words) -> Difference:
+    """Return how a mention differs from a name, both split by the same rules."""
+    if mention.clean == name.clean:
+        return Difference(())
+    if mention.clean.lower() == name.clean.lower():
+        return Difference((compare_case(mention.clean, name.clean),))
+    changes: list[Change] = []
+    if (mention.measured or name.measured) and conflict(mention.clean, name.clean):
+        changes.append(Change(Kind.QUANTITY, mention.clean, name.clean))
+    if mention.words and not mention.written.isdisjoint(name.written):
+        kind = Kind.SPELLING
+        if mention.words != name.words and "," in mention.clean + name.clean:
+            kind = Kind.COMMAS
+        if is_other_abbreviation(mention.clean, name.clean):
+            kind = Kind.ABBREVIATION
+        return Difference((*changes, Change(kind, mention.clean, name.clean)))
+    exact = compare_exact(mention.exact, name.exact, mention.words)
+    changes += exact
+    if mention.negated != name.negated:
+        mine, its = (" ".join(NEGATING_WORDS & {*t.words}) for t in (mention, name))
+        changes.append(Change(Kind.NEGATION, mine, its))
+    changes += find_both(mention, name)
+    changes += compare_words(mention, name, exact=not exact)
+    changes += compare_order(mention, name)
+    if not changes:
+        in_units = mention.measured and name.measured  # "500 mcg", "0.5 mg"
+        kind = Kind.SPELLING if in_units else Kind.LITTLE
+        changes.append(Change(kind, mention.clean, name.clean))
+    return Difference(tuple(changes))
+
+
+def compare_case(mention: str, name: str) -> Change:
+    """Return how texts differ that are equal but for case."""
+    is_common = name.lower() in COMMON and name[1:].isupper() and not mention.isupper()
+    kind = Kind.COMMON if is_common else Kind.CASE
+    if ANTIGEN.search(mention):  # "Kell antigen K" and "k"
+        letters = [SINGLE.findall(text) for text in (mention, name)]
+        kind = kind if letters[0] == letters[1] else Kind.LETTER
+    for one, other in ((mention, name), (name, mention)):
+        if SYMBOL.fullmatch(one) and other == one.capitalize():
+            kind = Kind.SYMBOL
+    return Change(kind, mention, name)
+
+
+def is_other_abbreviation(mention: str, name: str) -> bool:
+    """Return whether a name is an abbreviation that is not written so.
+
+    It has no plural and no other spelling, but other signs, "A-T", and Greek letters by
+    name.
+    """
+    if not name.isascii() or not (is_abbreviation(name) or is_acronym(name)):
+        return False
+    letters, own = (filter(str.isalnum, text) for text in (mention, name))
+    return [*letters] != [*own] and not mention.isdigit()
+
+
+def compare_exact(
+    mention: Counter[str], name: Counter[str], words: Sequence[str]
+) -> list[Change]:
+    """Return what differs in numbers, letters and signs that each text has alone.
+
+    "type 2 diabetes" is a kind of "diabetes", but "type 2" is not "type 1".
+    """
+    if mention == name or not mention or not name:
+        return []
+    mine, its = mention - name, name - mention
+    if not mine or not its:
+        return []
+    kind = Kind.NUMBER
+    if not any(map(is_number, (*mine, *its))):
+        kind = Kind.SIGN if not SIGNS.isdisjoint((*mine, *its)) else Kind.LETTER
+    # "A-T" is an abbreviation
+    if kind is Kind.LETTER and all(map(is_exact, words)):
+        return []
+    return [Change(kind, " ".join(sorted(mine)), " ".join(sorted(its)))]
+
+
+def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
+    """Return the words that one text has alone, and those in each other's place.
+
+    `exact` = numbers, letters and signs too.
+    """
+    mine = [w for w in mention.words if w in mention.content and w not in name.content]
+    its = [w for w in name.words if w in name.content and w not in mention.content]
+    if not exact:
+        mine, its = ([w for w in words if not is_exact(w)] for words in (mine, its))
+    changes: list[Change] = []
+    for word in [word for word in mine if not is_exact(word)]:
+        others = [other for other in its if not is_exact(other)] or its
+        other = find_opposite(word, others, mention, name)
+        kind = Kind.OPPOSITE
+        if other is None:
+            other = next((o for o in others if word in (f"a{o}", f"an{o}")), None)
+            other = other or next(
+                (o for o in others if o in (f"a{word}", f"an{word}")), None
+            )
+            kind = Kind.PREFIX
+        if other is None and others:
+            kind = Kind.REPLACED
+            other = find_replaced(word, others, mention.words, name.words)
+            if other is not None and has_other_part(word, other):
+                kind = Kind.STEM
+        if other is None:
+            changes.append(Change(Kind.ADDED, word, ""))
+        else:
+            its.remove(other)
+            changes.append(Change(kind, word, other))
+        mine.remove(word)
+    if len(mine) == len(its) == 1:  # "group O", "group AB"
+        return [*changes, Change(Kind.REPLACED, mine[0], its[0])]
+    changes += (Change(Kind.ADDED, word, "") for word in mine)
+    changes += (Change(Kind.MISSING, "", word) for word in its)
+    return changes
+
+
+def find_opposite(
+    word: str, others: Sequence[str], mention: Words, name: Words
+) -> str | None:
+    """Return the word of a name that is the opposite of one of a mention."""
+    losing = has_loss(mention.words) or has_loss(name.words)
+    for other in others:
+        if are_opposites(word, other, losing=losing):
+            return other
+        if not losing and has_other_beginning(word, other):
+            return other
+    return None
+
+
+def find_both(mention: Words, name: Words) -> list[Change]:
+    """Return a word of one text alone whose opposite both have: "left and right"."""
+    shared = mention.content & name.content
+    changes: list[Change] = []
+    for one, other in ((mention, name), (name, mention)):
+        for word in one.content - other.content:
+            if any(are_opposites(word, each) for each in shared):
+                pair = (word, "") if one is mention else ("", word)
+                changes.append(Change(Kind.OPPOSITE, *pair))
+    return changes
+
+
+def find_replaced(
+    word: str, others: Sequence[str], mine: Sequence[str], its: Sequence[str]
+) -> str | None:
+    """Return the word of a name that stands in the place of one of a mention.
+
+    It begins with the same letters, or has the same neighbour, or is all that is left.
+    """
+    for other in others:
+        if other[:START] == word[:START]:
+            return other
+    place = mine.index(word)
+    for other in others:
+        its_place = its.index(other)
+        if place and its_place and mine[place - 1] == its[its_place - 1]:
+            return other
+        if mine[place + 1 : place + 2] == its[its_place + 1 : its_place + 2] != ():
+            return other
+    return others[0] if len(others) == 1 else None
+
+
+def compare_order(mention: Words, name: Words) -> list[Change]:
+    """Return whether words that both texts have stand in another order.
+
+    The order says something else if two words change places that are joined by a hyphen
+    or slash or stand apart ("RNA-directed DNA polymerase"), or if a number, a letter or
+    one of two opposites stands beside another word.
+    """
+    if mention.measured or name.measured:  # the ingredients of a drug
+        return []
+    shared = {*mention.words} & {*name.words}
+    mine = tuple(word for word in mention.words if word in shared)
+    if len(mine) < 2:
+        return []
+    orders = [tuple(w for w in words if w in shared) for words in name.orders]
+    if any(mine == its for its in orders):
+        return []
+    swapped = all(is_swapped(mine, its, mention, name) for its in orders)
+    changes: list[Change] = []
+    if swapped:
+        changes = [Change(Kind.SWAPPED, " ".join(mine), " ".join(orders[0]))]
+    elif len(mine) == len(mention.words) == len(name.words):
+        changes = [Change(Kind.ORDER, " ".join(mine), " ".join(orders[0]))]
+    return changes
+
+
+def is_swapped(
+    mine: tuple[str, ...], its: tuple[str, ...], mention: Words, name: Words
+) -> bool:
+    """Return whether shared words in another order say something else."""
+    if Counter(mine) == Counter(its):
+        places = [n for n, (a, b) in enumerate(zip(mine, its, strict=True)) if a != b]
+        first, last = places[0], places[-1]
+        if len(places) == 2:
+            if last - first > 1:
+                return not JOINS.issuperset(mine[first + 1 : last])
+            pair = mine[first], mine[last]
+            if pair in mention.pairs and pair[::-1] in name.pairs:
+                return True
+    words = {*mine}
+    exact = [word for word in words if is_exact(word)]
+    paired = [w for w in words if any(are_opposites(w, o) for o in words - {w})]
+    for word in (*exact, *paired) if len(exact) + len(paired) > 1 else ():
+        sides = [list_beside(word, some, after=word in paired) for some in (mine, its)]
+        if sides[0] and sides[1] and sides[0].isdisjoint(sides[1]):
+            return True
+    return False
+
+
+def list_beside(word: str, words: Sequence[str], *, after: bool) -> set[str]:
+    """Return the words before and after a word, or those after it."""
+    found: set[str] = set()
+    for one, other in pairwise([w for w in words if w not in LINKING_WORDS]):
+        if one == word:
+            found.add(f"{word} {other}")
+        elif other == word and not after:
+            found.add(f"{one} {word}")
+    return found
+
+
+def compare_texts(
+    mention: str, name: str, languages: Collection[str] = ()
+) -> Difference:
+    """Return how a text differs from a name, signs and tags around both left out."""
+    rules = rules_of(languages)
+    return compare(
+        split_words(read_mention(mention), rules),
+        split_words(read_mention(name), rules),
+    )
+
+
+def is_written(text: str, name: str, rules: Rules) -> bool:
+    """Return whether a part of a running text is a name that is written there.
+
+    "pain, chest" in a text is a list, unless the name is written so.
+    """
+    mine, its = split_words(text, rules), split_words(name, rules)
+    difference = compare(mine, its)
+    return difference.same and (difference.closeness > 0 or mine.marks <= its.marks)
