@@ -1,9 +1,10 @@
-"""A mention and concepts → the words that they share, and what excludes them.
+"""A mention and concepts → the words that they share, and how rare these are.
 
 English names are counted apart: other names do not change answers for English texts.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -12,32 +13,44 @@ from typing import NamedTuple
 import numpy as np
 
 from ..io.arrays import find_sorted, map_arrays
-from ..linking.candidates import RankedEntry
+from ..linking.difference import Change, Kind, Words, compare, is_exact, split_words
 from ..linking.features import (
+    NOWHERE,
     Features,
     Pool,
     Shared,
+    Surroundings,
     compute_features,
-    excludes,
     list_near,
-    says_more,
-    split_words,
 )
 from ..linking.filters import Filter
-from ..linking.opposites import (
-    LOSS,
-    list_doubtful_opposites,
-    list_lost_functions,
-    list_opposites,
+from ..linking.text import (
+    RULES,
+    WORDS_KEPT,
+    Rules,
+    hash_word,
+    is_abbreviation,
+    is_acronym,
+    list_words,
 )
-from ..linking.text import RULES, WORDS_KEPT, Rules, hash_word, list_words
-from ..linking.word_likeness import SHORTEST_NEW_STEM, list_stems
+from ..linking.word_likeness import (
+    SHORTEST,
+    SHORTEST_NEW_STEM,
+    is_abbreviated,
+    is_formed,
+    list_bases,
+    list_stems,
+    stand_for,
+)
+from .replacements import LeftOut, Replacements, leave_out
 from .store import Store
-from .words import LETTER, NEGATION, NUMERAL, OTHER, kind_of
 
-FEWEST_CONCEPTS = 10  # that are found and compared, for any k
+LETTERS = re.compile(r"[^\W\d_]+")
+IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
+LITTLE_ADDED = 0.5  # how far a word changes what a name means
+SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
+LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
-HASHED_LOSS = np.array(sorted(map(hash_word, LOSS)), dtype=np.uint64)
 
 
 class Without(NamedTuple):
@@ -48,15 +61,20 @@ class Without(NamedTuple):
 
 
 class HashedWord(NamedTuple):
-    """A folded word of a mention."""
+    """A folded word of a mention.
+
+    Attributes:
+        hashes: Of the word, as each of some languages folds it. Shape: (n,).
+        stems: Hashes of its stems and of the words it is made of; it is a real word if
+            one of these is. Shape: (n,).
+        real: Whether it is no misspelled word in any case: a number, an abbreviation, a
+            medical word of known parts.
+    """
 
     word: str
-    hashes: np.ndarray  # of the word, as each of some languages folds it
-    real: np.ndarray  # also of stems; the word is real if one of these is
-    kind: int
-    opposites: np.ndarray  # hashes (n,)
-    doubtful: np.ndarray  # opposites only of a real word (n,)
-    lost: np.ndarray  # opposites that do not count beside a word of `LOSS` (n,)
+    hashes: np.ndarray
+    stems: np.ndarray
+    real: bool
 
 
 class WordTable:
@@ -65,38 +83,16 @@ class WordTable:
     def __init__(self, paths: Mapping[str, Path], store: Store) -> None:
         arrays = map_arrays(paths)
         self.hashes = arrays["hashes"]
-        self.kinds = arrays["kinds"]
         self.counts = {True: arrays["english"], False: arrays["every"]}
         self.starts = arrays["starts"]
         self.places = arrays["places"]
         self.real = arrays["real"]
         self.totals = arrays["totals"].tolist()
         self.store = store
+        self.replacements = Replacements(arrays)
+        self.replaced_kept = lru_cache(WORDS_KEPT)(self.compute_replaced)
+        self.adds_kept = lru_cache(WORDS_KEPT)(self.compute_adds)
         self.read_kept = lru_cache(CONCEPTS_KEPT)(partial(read_words, store))
-
-    def put_excluded_last(
-        self, text: str, concepts: list[RankedEntry], filter: Filter
-    ) -> tuple[list[RankedEntry], bool]:
-        """Order the concepts that a mention excludes behind the others.
-
-        Only the first `FEWEST_CONCEPTS` are compared, so that `k` changes nothing. Also
-        returns whether the first one is excluded.
-        """
-        near = concepts[:FEWEST_CONCEPTS]
-        numbers = [concept.entry.concept for concept in near]
-        excluded = self.compare(text, numbers, filter).excluded
-        for number, concept in enumerate(near):
-            rules = self.store.rules_of(concept.entry.origin)
-            name = split_words(concept.entry.alias, rules)
-            excluded[number] |= excludes(split_words(text, rules), name)
-        if not excluded.any():
-            return concepts, False
-        left = [c for c, e in zip(near, excluded, strict=True) if not e]
-        last = [c for c, e in zip(near, excluded, strict=True) if e]
-        # Sort keys are in −1 … 1.
-        last = [c._replace(key=c.key - 2) for c in last]
-        rest = [c._replace(key=c.key - 4) for c in concepts[len(near) :]]
-        return [*left, *last, *rest], not left
 
     def features(
         self,
@@ -104,62 +100,90 @@ class WordTable:
         pool: Pool,
         filter: Filter,
         *,
+        around: Surroundings = NOWHERE,
         without: Sequence[Without] = (),
         counts: Mapping[str, int] | None = None,
         concept_counts: Mapping[str, int] | None = None,
     ) -> Features:
         """Compute the features of the concepts of a pool, but for some names."""
-        pairs = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
+        near = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
         numbers = [names.nearest.concept for names in pool.near.values()]
         shared = self.compare(text, numbers, filter, without=without)
-        for number, of_concept in enumerate(pairs):
-            shared.excluded[number] |= bool(of_concept) and all(
-                excludes(m, name) for name, m in of_concept
-            )
-        narrowed = self.find_narrowed(text, numbers, shared.excluded, filter, without)
         of_names = {
-            word
-            for of_concept in pairs
-            for name, _ in of_concept
-            for word in name.content
+            word for some in near for each in some for word in each.name.content
         }
         weights = self.weigh([*of_names], english=filter.is_english)
-        shared = shared._replace(
-            name_weights=weights,
-            excluded=shared.excluded & ~narrowed,
-            narrowed=narrowed,
-        )
         return compute_features(
-            pool, pairs, shared, counts=counts, concept_counts=concept_counts
+            pool,
+            near,
+            shared._replace(name_weights=weights),
+            around=around,
+            counts=counts,
+            concept_counts=concept_counts,
         )
 
-    def find_narrowed(
+    def find_contradiction(
         self,
         text: str,
-        concepts: Sequence[int],
-        excluded: np.ndarray,
+        concept: int,
         filter: Filter,
-        without: Sequence[Without],
-    ) -> np.ndarray:
-        """Return which of the excluded concepts have a name that a mention narrows.
+        *,
+        without: Sequence[Without] = (),
+    ) -> Change | None:
+        """Return a word by which a mention differs from a name, if it is another thing.
 
-        `without` = names that do not count. Shape: (concepts,), bool.
+        All other words are equal; no name of the concept has this word or one that it
+        is derived from; it is no misspelled word; and names do not say that it may
+        stand for the other word. "Bacterial pneumonia" is no "viral pneumonia", and
+        "apyrexia" no "pyrexia".
         """
-        left_out = {each.concept: each.rows for each in without}
-        narrowed = np.zeros(len(concepts), dtype=bool)
-        for number in np.flatnonzero(excluded).tolist():
-            rows = left_out.get(concepts[number], frozenset())
-            names = self.store.names_of_concept(concepts[number])
-            narrowed[number] = rows is not None and any(
-                says_more(split_words(text, rules), split_words(alias, rules))
-                for alias, origin, row in names
-                if row not in rows
-                and (
-                    (rules := self.store.rules_of(origin)) == "english"
-                    or not filter.is_english
-                )
-            )
-        return narrowed
+        left_out = {each.concept: each.rows for each in without}.get(concept, ())
+        rows = left_out or ()
+        found: list[Change] = []
+        known: set[str] = set()
+        for alias, origin, row in self.store.names_of_concept(concept):
+            rules = self.store.rules_of(origin)
+            if row in rows or (filter.is_english and rules != "english"):
+                continue
+            mention, name = split_words(text, rules), split_words(alias, rules)
+            known |= name.content
+            shared = mention.content & name.content
+            if len(mention.content ^ name.content) == 2:
+                difference = compare(mention, name)
+                changes = [c for c in difference.changes if c.kind in IN_PLACE]
+                is_prefix = bool(changes) and changes[0].kind is Kind.PREFIX
+                if not shared and not is_prefix:
+                    continue
+                if len(changes) == 1 and changes[0].mention:
+                    found += changes
+                    if self.is_kind(changes[0].name, name):
+                        known.add(changes[0].mention)
+        words = {word.word: word for word in read_mention_words(text, filter)}
+        for change in found:
+            word = words.get(change.mention)
+            if word is not None and change.mention not in known:
+                is_real = word.real or len(word.word) < SHORTEST
+                if change.kind is Kind.PREFIX:  # "apyrexia", "pyrexia"
+                    is_real |= len(change.mention) > len(change.name)
+                if not (is_real or self.is_real(word, english=filter.is_english)):
+                    continue  # it may be a misspelled word
+                others = [c.name for c in found if c.mention == change.mention]
+                if not any(
+                    stand_for(change.mention, other, True)
+                    or self.replaces(change.mention, other) >= SUPPORTED
+                    for other in others
+                ):
+                    return change
+        return None
+
+    def is_kind(self, word: str, name: Words) -> bool:
+        """Return whether a word of a name says little of what it is: "disease"."""
+        return word == name.head and self.adds(word) < LITTLE_ADDED
+
+    def is_real(self, word: HashedWord, *, english: bool) -> bool:
+        """Return whether names or English texts have a word."""
+        is_known = self.count_names(word.hashes, english=english).any()
+        return bool(is_known or find_sorted(word.stems, self.real)[0].any())
 
     def compare(
         self,
@@ -179,33 +203,75 @@ class WordTable:
             if (rows is None or row in rows)
             and (not english or self.store.rules_of(origin) == "english")
         ]
+        unknown = self.leave_out(without[0]) if without else None
         counts = np.zeros(len(words), dtype=np.int64)
-        real = np.array([word.kind != OTHER for word in words], dtype=bool)
+        real = np.array([word.real for word in words], dtype=bool)
         for number, word in enumerate(words):
             counts[number] = self.count_names(word.hashes, english=english).max()
             counts[number] -= sum(word.word in names for names in left_out)
             real[number] |= (
-                counts[number] > 0 or find_sorted(word.real, self.real)[0].any()
+                counts[number] > 0 or find_sorted(word.stems, self.real)[0].any()
             )
         total = self.totals[0 if english else 1]
         rows_left_out = {c: rows for c, rows in without if rows is not None}
-        hashes, kinds, of_english, owners = self.words_of(concepts, rows_left_out)
+        hashes, of_english, owners = self.words_of(concepts, rows_left_out)
         if english:
-            hashes, kinds = hashes[of_english], kinds[of_english]
-            owners = owners[of_english]
-        covered, excluded = match_words(
-            words, real, hashes, kinds, owners, len(concepts)
-        )
+            hashes, owners = hashes[of_english], owners[of_english]
+        covered = np.zeros((len(concepts), len(words)), dtype=bool)
+        for number, word in enumerate(words):
+            covered[owners[np.isin(hashes, word.hashes)], number] = True
         return Shared(
             words=[word.word for word in words],
             weights=np.log((2 + total) / (1 + counts.clip(0, total))),
             real=real,
             covered=covered,
-            excluded=excluded,
-            narrowed=np.zeros(len(concepts), dtype=bool),
+            replaces=partial(self.replaces, left_out=unknown),
+            adds=partial(self.adds, left_out=unknown),
             name_weights={},
             most=self.most(english=english),
         )
+
+    def leave_out(self, without: Without) -> LeftOut | None:
+        """Find out what is not known without some names of a concept.
+
+        Names of edits did not teach anything; None = there is no other name.
+        """
+        names: tuple[list[list[str]], list[list[str]]] = [], []
+        for alias, origin, row in self.store.names_of_concept(without.concept):
+            if (rules := self.store.rules_of(origin)) == "english":
+                kept = without.rows is not None and row not in without.rows
+                if kept or (row is not None and row < self.store.base_rows):
+                    names[kept].append(list_words(alias, rules))
+        if not names[False]:
+            return None
+        return leave_out(self.store, without.concept, *names)
+
+    def replaces(self, word: str, other: str, left_out: LeftOut | None = None) -> float:
+        """Return how far a word may stand for another one by the vocabulary, 0 to 1."""
+        if left_out is None:
+            return self.replaced_kept(word, other)
+        return self.compute_replaced(word, other, left_out)
+
+    def compute_replaced(
+        self, word: str, other: str, left_out: LeftOut | None = None
+    ) -> float:
+        hashes = hash_word(word), hash_word(other)
+        if not self.replacements.supports_any(*hashes):
+            return 0.0
+        counts = self.replacements.replaces(hashes[0], hashes[1:], left_out)
+        same, apart = counts[0].tolist()
+        value = same / (same + apart + 1)
+        return value if value >= LEAST_REPLACED else 0.0
+
+    def adds(self, word: str, left_out: LeftOut | None = None) -> float:
+        """Return how far a word that is added changes what a name means, 0 to 1."""
+        if left_out is None:
+            return self.adds_kept(word)
+        return self.compute_adds(word, left_out)
+
+    def compute_adds(self, word: str, left_out: LeftOut | None = None) -> float:
+        nothing, another = self.replacements.adds([hash_word(word)], left_out)[0]
+        return 1 - float(nothing) / (float(nothing + another) + 1)
 
     def weigh(self, words: Sequence[str], *, english: bool) -> dict[str, float]:
         """Return how rare folded words are: log of (names / names with the word)."""
@@ -227,8 +293,8 @@ class WordTable:
 
     def words_of(
         self, concepts: Sequence[int], without: Mapping[int, frozenset[int]]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return hash, kind, whether an English name has it, and owner of each word.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return hash, whether an English name has it, and owner of each word.
 
         The owner is a place in `concepts`. `without` has, by concept, the rows of names
         that do not count. Shape: (words,) each.
@@ -249,18 +315,16 @@ class WordTable:
         packed = np.concatenate(built)
         places = packed >> 1
         numbers = np.repeat(owners, [len(part) for part in built])
-        words = self.hashes[places], self.kinds[places], (packed & 1) == 1, numbers
+        words = self.hashes[places], (packed & 1) == 1, numbers
         if not others:
             return words
-        hashes, kinds, english, numbers = map(
-            np.concatenate, zip(words, *others, strict=True)
-        )
-        return hashes, kinds, english, numbers
+        hashes, english, numbers = map(np.concatenate, zip(words, *others, strict=True))
+        return hashes, english, numbers
 
 
 def read_words(
     store: Store, concept: int, without: frozenset[int]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Read the words of a concept from its names; see `WordTable.words_of`."""
     words: dict[str, bool] = {}
     for alias, origin, row in store.names_of_concept(concept):
@@ -269,8 +333,7 @@ def read_words(
             for word in list_words(alias, rules):
                 words[word] = words.get(word, False) or rules == "english"
     hashes = np.array([*map(hash_word, words)], dtype=np.uint64)
-    kinds = np.array([*map(kind_of, words)], dtype=np.uint8)
-    return hashes, kinds, np.array([*words.values()], dtype=bool)
+    return hashes, np.array([*words.values()], dtype=bool)
 
 
 def read_mention_words(text: str, filter: Filter) -> list[HashedWord]:
@@ -282,65 +345,26 @@ def read_mention_words(text: str, filter: Filter) -> list[HashedWord]:
     folded = [list_words(text, each) for each in rules]
     # A numeral and a letter may be two words in one language and one in another.
     same = [words for words in folded if len(words) == len(folded[-1])]
-    return [hash_folds(folds) for folds in dict.fromkeys(zip(*same, strict=True))]
+    short = {
+        word
+        for piece in LETTERS.findall(text)
+        if is_abbreviation(piece) or is_acronym(piece)
+        for word in list_words(piece, "english")
+    }
+    return [
+        hash_folds(folds, short=folds[-1] in short)
+        for folds in dict.fromkeys(zip(*same, strict=True))
+    ]
 
 
 @lru_cache(maxsize=WORDS_KEPT)
-def hash_folds(folds: tuple[str, ...]) -> HashedWord:
-    """Return a word, as each of some languages folds it, with what excludes it."""
+def hash_folds(folds: tuple[str, ...], *, short: bool) -> HashedWord:
+    """Return a word, as each of some languages folds it; `short` = abbreviated."""
     word = folds[-1]
-    stems = {*folds, *list_stems(word, SHORTEST_NEW_STEM)}
-    hashes, real, *others = (
+    stems = {*folds, *list_stems(word, SHORTEST_NEW_STEM), *list_bases(word)}
+    hashes, real = (
         np.array([*map(hash_word, words)], dtype=np.uint64)
-        for words in (
-            dict.fromkeys(folds),
-            stems,
-            list_opposites(word),
-            list_doubtful_opposites(word),
-            list_lost_functions(word),
-        )
+        for words in (dict.fromkeys(folds), stems)
     )
-    return HashedWord(word, hashes, real, kind_of(word), *others)
-
-
-def match_words(
-    words: Sequence[HashedWord],
-    real: np.ndarray,
-    hashes: np.ndarray,
-    kinds: np.ndarray,
-    owners: np.ndarray,
-    count: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return `covered` and `excluded` of `Shared`; the arrays are from `words_of`."""
-    covered = np.zeros((count, len(words)), dtype=bool)
-    excluded = np.zeros(count, dtype=bool)
-    for number, word in enumerate(words):
-        is_word = hashes == word.hashes[0]
-        for other in word.hashes[1:]:
-            is_word |= hashes == other
-        covered[owners[is_word], number] = True
-        opposites = word.opposites
-        if real[number] and len(word.doubtful):
-            opposites = np.concatenate([opposites, word.doubtful])
-        if len(opposites):
-            is_opposite = np.isin(hashes, opposites)
-            if len(word.lost):
-                losing = np.full(count, any(other.word in LOSS for other in words))
-                losing[owners[np.isin(hashes, HASHED_LOSS)]] = True
-                is_opposite &= ~(losing[owners] & np.isin(hashes, word.lost))
-            opposed = np.zeros(count, dtype=bool)
-            opposed[owners[is_opposite]] = True
-            excluded |= opposed & ~covered[:, number]
-    mine = np.array([word.kind for word in words])
-    keys = np.array([word.hashes[-1] for word in words], dtype=np.uint64)
-    for kind in (NUMERAL, LETTER):
-        # "A-T" and "C9" are abbreviations
-        if not (mine == kind).any() or (kind == LETTER and not (mine == OTHER).any()):
-            continue
-        others = (kinds == kind) & ~np.isin(hashes, keys[mine == kind])
-        has_other = np.zeros(count, dtype=bool)
-        has_other[owners[others]] = True
-        excluded |= has_other & ~covered[:, mine == kind].all(axis=1)
-    if (mine == NEGATION).any():
-        excluded |= ~covered[:, mine == NEGATION].any(axis=1)
-    return covered, excluded
+    is_real = short or is_abbreviated(word) or is_exact(word) or is_formed(word)
+    return HashedWord(word, hashes, real, is_real)
