@@ -46,11 +46,13 @@ def find_annotated(kb: KnowledgeBase, mentions: set[tuple[str, str]]) -> list[Ex
     found = dict(zip(texts, search_names(kb, kb, texts, progress=True), strict=True))
     examples: list[Example] = []
     for text, cui in sorted(mentions):
-        names, named = found[text]
+        names, named, near = found[text]
         pool = pool_concepts(names, kb.searcher.find_provenance)
         if not named and cui in pool.near:
-            features = kb.searcher.agreement.features(text, pool, Filter())
-            examples.append(Example(pool.cuis.index(cui), features))
+            words = kb.searcher.agreement
+            features = words.features(text, pool, Filter(), around=near)
+            right = pool.cuis.index(cui)
+            examples.append(Example(right, features, is_name=False))
     return examples
 
 

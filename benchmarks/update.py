@@ -7,16 +7,16 @@ gained one, have another id, or are gone. Links are the names of the old release
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
 from benchmarks.linking import peak_megabytes
-from benchmarks.refusals import iter_names
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.edits.change import (
     add_concepts,
@@ -32,6 +32,25 @@ from spacy_sapbert.vocabularies.concepts import Concept
 SEED = 3
 A_DOCUMENT = 10  # links of a document
 SAMPLE = 1_000  # names that are linked with both releases
+AT_ONCE = 5_000  # rows that are read
+
+
+class OldName(NamedTuple):
+    """A name, and its concepts."""
+
+    text: str
+    cuis: frozenset[str]
+
+
+def iter_names(kb: KnowledgeBase) -> Iterator[OldName]:
+    """Yield a name of each row with its concepts, in an order as good as random."""
+    rows = kb.store.rows_by_key(kb.rows)
+    for start in range(0, len(rows), AT_ONCE):
+        entries = kb.entries(rows[start : start + AT_ONCE])
+        for row in rows[start : start + AT_ONCE]:
+            if names := entries.get(row):
+                cuis = frozenset(entry.cui for entry in names)
+                yield OldName(names[0].alias, cuis)
 
 
 def change_release(kb: KnowledgeBase, folder: Path, share: float) -> KnowledgeBase:
