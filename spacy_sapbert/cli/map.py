@@ -15,6 +15,7 @@ from .options import (
     Force,
     KbName,
     Languages,
+    LeastCosine,
     Quiet,
     Sources,
     Threshold,
@@ -43,9 +44,16 @@ def map_terms(
     language_column: str | None = typer.Option(
         None, help="Column with the allowed languages of names, e.g. ENG."
     ),
+    unit_column: str | None = typer.Option(
+        None, help="Column with the units of laboratory tests, e.g. mg/dL."
+    ),
+    specimen_column: str | None = typer.Option(
+        None, help="Column with their specimens, e.g. Serum."
+    ),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
     k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
     threshold: Threshold = None,
+    least_cosine: LeastCosine = None,
     codes: Codes = None,
     types: Types = None,
     sources: Sources = None,
@@ -58,14 +66,15 @@ def map_terms(
 ) -> None:
     """kb/ + column of terms -> the table with their concepts
 
-    All columns are kept, in order, and columns `match_…` added: the term, its best
-    concept, and other candidates. SSSOM has the sure mappings and what people chose,
-    and none of your columns. Write the right id, or NIL, into `match_chosen`:
-    `spacy sapbert teach` and `evaluate` read the table then. A table of `map` that is
-    mapped again keeps it.
+    All columns are kept, in order, and columns `match_…` added: the term, the concept
+    that it is linked to, and the candidates. SSSOM has the sure mappings and what
+    people chose, and none of your columns. Write the right id, or NIL, into
+    `match_chosen`: `spacy sapbert teach` and `evaluate` read the table then. A table of
+    `map` that is mapped again keeps it.
 
-    Codes in brackets, "NOS", "h/o", sides and capitals are left out if the rest is
-    nearer to a name.
+    Codes in brackets, "NOS", "h/o", "F/H", sides and capitals are left out if the rest
+    is nearer to a name. `match_dropped` says what the concept then lacks, and a person
+    decides.
 
     Example: spacy sapbert map models/kb diagnoses.xlsx --column diagnosis -o
     mapped.xlsx
@@ -78,13 +87,20 @@ def map_terms(
     from ..io.tables.files import find_kind
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
-    from ..mapping.lookup import STATUSES, has_threshold
+    from ..mapping.lookup import STATUSES
     from ..mapping.run import CHOSEN, LOST, TermColumns, map_table
 
     check_outputs(output, force=force)
     find_kind(output)
     filter = gather_filter(types, sources, languages, allow, deny)
-    given = gather_options(setting, codes, k=k, threshold=threshold, filter=filter)
+    given = gather_options(
+        setting,
+        codes,
+        k=k,
+        threshold=threshold,
+        least_cosine=least_cosine,
+        filter=filter,
+    )
     options = change_options(DEFAULT_OPTIONS, given)
     opened = load_kb(kb)
     opened.check_options(options)
@@ -92,7 +108,9 @@ def map_terms(
         opened,
         table,
         output,
-        TermColumns(column, type_column, language_column, split),
+        TermColumns(
+            column, type_column, language_column, split, unit_column, specimen_column
+        ),
         options,
         encoding=encoding,
         progress=not quiet,
@@ -110,11 +128,6 @@ def map_terms(
         for status, meaning in STATUSES.items()
     ]
     msg.table(rows, header=("Terms", "", "", ""), aligns=("l", "r", "r", "l"))
-    if not has_threshold(opened, options):
-        msg.warn(
-            "The knowledge base has no threshold, so that only names are linked. Pass "
-            "`--threshold`, or run `spacy sapbert calibrate`."
-        )
     if counts["empty"]:
         msg.info(f"{counts['empty']:,} rows have no term")
     if counts[CHOSEN]:

@@ -9,6 +9,7 @@ from ..io.tables.spreadsheets import Cell
 from ..io.version import __version__
 from ..vocabularies.sssom import COLUMNS, NAME, NOTHING, PERSON, SIMILAR, make_curie
 from .lookup import EXACT, LINKED, Found
+from .terms import CODE, MEANING, SIDE
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -34,22 +35,22 @@ def list_mapping(
         today: When it is written.
         reviewer: Who has decided, if that is a person.
         subject: The id of what is mapped, a CURIE.
-        predicate: One of `PREDICATES`; "" = exact, and close if only the link says so.
+        predicate: One of `PREDICATES`; "" and "exact" = that of `choose_predicate`.
     """
     by_person = found.status in (CHOSEN, NO_CONCEPT)
+    said = predicate if predicate != "exact" else ""
     if not by_person and found.status not in (EXACT, LINKED):
         return None
-    usual = "close" if found.status == LINKED else "exact"
     values: dict[str, Cell] = {
         "subject_id": subject or None,
         "subject_label": term,
         "subject_type": None if subject else "rdfs literal",
-        "predicate_id": f"skos:{predicate or usual}Match",
+        "predicate_id": f"skos:{said or choose_predicate(found)}Match",
         "object_id": NOTHING,
         "mapping_justification": PERSON,
         "mapping_date": today.isoformat(),
         "match_string": found.read_as or None,
-        "comment": found.note,
+        "comment": "; ".join(found.dropped) or found.note,
     }
     if by_person:
         values["reviewer_label"] = reviewer or None
@@ -68,12 +69,28 @@ def list_mapping(
     return [values.get(column) for column in COLUMNS]
 
 
+def choose_predicate(found: Found) -> str:
+    """Return what a concept is to its term, if nobody has said it.
+
+    It is exact only if the concept has all that the term says.
+    """
+    kinds = {part.partition(":")[0] for part in found.dropped}
+    if kinds.intersection(MEANING):
+        return "related"
+    if SIDE in kinds:
+        return "broad"
+    return "close" if CODE in kinds or found.status == LINKED else "exact"
+
+
 def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
-    """Return what was found, with the concept that a person chose in its place."""
+    """Return what was found, with the concept that a person chose in its place.
+
+    Another concept than the first candidate may have all that the term says.
+    """
     if not chosen:
         return found
     if is_no_id(chosen):
-        return replace(found, cui=None, note=None, status=NO_CONCEPT)
+        return replace(found, cui=None, note=None, status=NO_CONCEPT, dropped=())
     same = [one for one in found.candidates if one["cui"] == chosen]
     concept = kb.concept(chosen)
     if not same and concept is not None:
@@ -90,5 +107,7 @@ def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
                 "probability": None,
             }
         ]
-    status = CHOSEN
-    return replace(found, cui=chosen, status=status, note=None, candidates=same)
+    first = found.candidates[0]["cui"] if found.candidates else None
+    dropped = found.dropped if chosen == first else ()
+    found = replace(found, cui=chosen, note=None, candidates=same)
+    return replace(found, status=CHOSEN, dropped=dropped)

@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..linking.candidates import Candidate
 from ..linking.certainty import Certainty, judge_link
+from ..linking.filters import Filter
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
-from ..linking.text import list_words
-from .terms import has_side, list_readings
+from ..linking.text import Rules, list_words, rules_of
+from .laboratory import Tests
+from .terms import (
+    CODE,
+    FAMILY,
+    MEANING,
+    PAST,
+    SIDE,
+    SUSPECTED,
+    Dropped,
+    list_dropped,
+    list_readings,
+    strip_term,
+)
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -19,18 +32,20 @@ EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
 STATUSES = {
     EXACT: "the term is a name of the concept, and the link is sure",
     LINKED: "the link is sure",
-    REVIEW: "not sure, or ambiguous: choose a candidate, or NIL",
-    NONE: "no candidate",
+    REVIEW: "not sure, ambiguous, or the term says more: choose an id, or NIL",
+    NONE: "no concept may be right",
 }
 TERMS_AT_ONCE = 256
-NO_THRESHOLD = "no_threshold"  # a note
+HOPELESS = 0.05  # probability below which the first candidate is not to be reviewed
+DROPPED = "dropped"  # a note
 
 
 @dataclass(frozen=True)
 class Found:
     """What was found for a term; `note` says why there is no concept, see `Linked`.
 
-    Only what is sure has the status `EXACT` or `LINKED`; see `judge_link`.
+    Only what is sure has the status `EXACT` or `LINKED`; see `judge_link`. `dropped` is
+    what the term says and the concept does not, such as "family: F/H".
     """
 
     read_as: str
@@ -39,6 +54,7 @@ class Found:
     note: str | None
     candidates: list[Candidate]
     certainty: Certainty = "none"
+    dropped: tuple[str, ...] = ()
 
     @property
     def final(self) -> str | None:
@@ -47,11 +63,17 @@ class Found:
 
 
 class Query(NamedTuple):
-    """A term, and the types and languages that its row allows; empty = all."""
+    """A term, and the types and languages that its row allows; empty = all.
+
+    Laboratory tests with another kind of unit or another specimen than those of the row
+    are excluded; "" = none is.
+    """
 
     term: str
     types: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    unit: str = ""
+    specimen: str = ""
 
 
 def map_queries(
@@ -59,51 +81,91 @@ def map_queries(
 ) -> Iterator[Found]:
     """Look up terms; the best of their readings counts.
 
-    A reading that is a name comes before all others, then the one with the highest
-    score. But "left heart failure" is rather "Left-sided heart failure" than the name
-    "Heart failure": a reading keeps its side if its name has all of its words.
+    A reading that is a name comes before all others, then the one that is most likely
+    right. But "left heart failure" is rather "Left-sided heart failure" than the name
+    "Heart failure": a name that says all that the term says is better.
     """
-    queries = iter(queries)
+    queries, tests = iter(queries), Tests(kb)
     while batch := list(islice(queries, TERMS_AT_ONCE)):
-        yield from map_batch(kb, batch, options)
+        yield from map_batch(kb, batch, options, tests)
 
 
 def map_batch(
-    kb: "KnowledgeBase", queries: Sequence[Query], options: LinkOptions
+    kb: "KnowledgeBase",
+    queries: Sequence[Query],
+    options: LinkOptions,
+    tests: Tests | None = None,
 ) -> list[Found]:
     """Look up some terms, together if they allow the same concepts."""
     results: list[Found] = [Found("", NONE, None, "empty", []) for _ in queries]
     k = options.k
     options = options.replace(k=max(2, k))  # a link is sure if no other is near
+    tests = tests or Tests(kb)
     groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for index, query in enumerate(queries):
-        groups.setdefault((query.types, query.languages), []).append(index)
-    is_limited = has_threshold(kb, options)
-    for (types, languages), indices in groups.items():
+        excluded = tests.list_excluded(query.unit, query.specimen)
+        key = query.types, query.languages, excluded
+        groups.setdefault(key, []).append(index)
+    for (types, languages, excluded), indices in groups.items():
         allowed = options.filter.replace(
             types=types or options.filter.types,
             languages=languages or options.filter.languages,
+            deny=(*options.filter.deny, *excluded),
         )
-        readings = [list_readings(queries[index].term) for index in indices]
+        rules = list_rules(kb, allowed)
+        readings = [list_readings(queries[index].term, rules) for index in indices]
         texts = list(dict.fromkeys(chain(*readings)))
         links = kb.link(texts, options=options, filter=allowed)
         by_text = dict(zip(texts, links, strict=True))
         for index, texts_of_term in zip(indices, readings, strict=True):
             if texts_of_term:
-                sided = has_side(queries[index].term)
-                named = {t: is_name(kb, t, by_text[t]) for t in texts_of_term}
-                best = max(
-                    texts_of_term,
-                    key=lambda text: quality(text, by_text[text], named[text], sided),
-                )
-                found = describe(best, by_text[best], named[best], is_limited)
+                read = [
+                    read_link(kb, queries[index].term, text, by_text[text], rules)
+                    for text in texts_of_term
+                ]
+                found = describe(max(read, key=quality))
                 results[index] = replace(found, candidates=found.candidates[:k])
     return results
 
 
-def has_threshold(kb: "KnowledgeBase", options: LinkOptions) -> bool:
-    thresholds = (options.threshold, kb.manifest.threshold, kb.ranker)
-    return any(threshold is not None for threshold in thresholds)
+def list_rules(kb: "KnowledgeBase", filter: Filter) -> tuple[Rules, ...]:
+    """Return the rules of the languages that terms may be in."""
+    if filter.languages:
+        return tuple(sorted({rules_of([name]) for name in filter.languages}))
+    return kb.searcher.names.rules(filter.document_language)
+
+
+class Reading(NamedTuple):
+    """A reading of a term, and its link.
+
+    Attributes:
+        named: Whether it is the name of its first candidate.
+        whole: Whether that has all words of the term, and its side, family, ….
+        dropped: What the term says, and the first candidate does not.
+    """
+
+    text: str
+    linked: Linked
+    named: bool = False
+    whole: bool = False
+    dropped: tuple[Dropped, ...] = ()
+
+
+def read_link(
+    kb: "KnowledgeBase", term: str, text: str, linked: Linked, rules: tuple[Rules, ...]
+) -> Reading:
+    """Return a reading of a term, compared with the name that was found for it."""
+    if not linked.candidates:
+        return Reading(text, linked)
+    alias = linked.candidates[0]["alias"]
+    dropped = tuple(list_dropped(term, alias, rules))
+    named = is_name(kb, text, linked)
+    rest, parts = strip_term(text, rules)
+    whole = named
+    if {part.kind for part in parts} & {SIDE, FAMILY, PAST, SUSPECTED}:
+        words = {*list_words(rest, "english")}
+        whole = named or words <= {*list_words(alias, "english")}
+    return Reading(text, linked, named, whole and not dropped, dropped)
 
 
 def is_name(kb: "KnowledgeBase", text: str, linked: Linked) -> bool:
@@ -113,28 +175,37 @@ def is_name(kb: "KnowledgeBase", text: str, linked: Linked) -> bool:
     return kb.searcher.names.is_name(text, first["cui"], first["alias"])
 
 
-def quality(text: str, linked: Linked, named: bool, sided: bool) -> tuple[int, float]:
-    """Return the sort key of a reading: how far it is a name, and its score."""
-    if not linked.candidates:
-        return 0, -2.0
-    first = linked.candidates[0]
-    if sided and has_side(text):
-        alias = list_words(first["alias"], "english")
-        return 2 * ({*list_words(text, "english")} <= {*alias}), first["score"]
-    return named * (1 if sided else 2), first["score"]
+def quality(reading: Reading) -> tuple[int, int, float, float]:
+    """Return the sort key: how far it is a name that says all, and how likely it is."""
+    if not reading.linked.candidates:
+        return 0, 0, 0.0, -2.0
+    first = reading.linked.candidates[0]
+    level = 2 if reading.whole else int(reading.named)
+    dropped = len(reading.dropped) if level else 0
+    return level, -dropped, first["probability"] or 0.0, first["score"]
 
 
-def describe(text: str, linked: Linked, named: bool, has_threshold: bool) -> Found:
+def describe(reading: Reading) -> Found:
     """Return what a reading found, and what a person has to do.
 
-    `named`: it is the name of its first candidate. Without a threshold, only names are
-    links.
+    What has another meaning without a part of the term is not linked, and a code may be
+    the code of another concept.
     """
+    linked = reading.linked
     cui, note, candidates = linked.cui, linked.note, linked.candidates
-    if cui is not None and not (named or has_threshold):
-        cui, note = None, NO_THRESHOLD
-    certainty = judge_link(text, cui, candidates, note=note)
-    status = REVIEW if candidates else NONE
+    kinds = {part.kind for part in reading.dropped}
+    if cui is not None and kinds.intersection(MEANING):
+        cui, note = None, DROPPED
+    certainty = judge_link(reading.text, cui, candidates, note=note)
+    if certainty == "sure" and CODE in kinds:
+        certainty = "unsure"
+    status = REVIEW if has_hope(candidates) else NONE
     if certainty == "sure":
-        status = EXACT if named else LINKED
-    return Found(text, status, cui, note, candidates, certainty)
+        status = EXACT if reading.named and SIDE not in kinds else LINKED
+    dropped = tuple(f"{part.kind}: {part.text}" for part in reading.dropped)
+    return Found(reading.text, status, cui, note, candidates, certainty, dropped)
+
+
+def has_hope(candidates: Sequence[Candidate]) -> bool:
+    """Return whether a person should look at candidates."""
+    return bool(candidates) and (candidates[0]["probability"] or 0) >= HOPELESS

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ from ..io.tables.files import is_sssom, read_cell, read_header, read_rows, write
 from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
+from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
 from ..vocabularies.sssom import write_sssom
@@ -33,10 +35,10 @@ if TYPE_CHECKING:
 PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
 FIRST = (
     *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),
-    *("codes", "note", "read_as"),
+    *("codes", "note", "read_as", "dropped"),
 )
 LOST = "lost"
-OTHERS = ("id", "name", "score")  # of the second candidate and those after it
+OF_CANDIDATES = ("id", "name", "alias", "score")
 
 
 class TermColumns(NamedTuple):
@@ -45,12 +47,15 @@ class TermColumns(NamedTuple):
     Attributes:
         types, languages: What the concept of a row may be, with commas between.
         separator: What stands between the terms of a cell; None = there is one.
+        unit, specimen: Of the results of a laboratory test: "mg/dL", "Urine".
     """
 
     term: str
     types: str | None = None
     languages: str | None = None
     separator: str | None = None
+    unit: str | None = None
+    specimen: str | None = None
 
 
 class Term(NamedTuple):
@@ -87,9 +92,10 @@ def map_table(
     occurrences, decisions = Counter[Query](), Counter[str]()
     checked = set[tuple[tuple[str, ...], ...]]()
     for term in terms:
-        if term.query[1:] not in checked:
+        allowed = term.query.types, term.query.languages
+        if allowed not in checked:
             check_allowed(kb, path, term)
-            checked.add(term.query[1:])
+            checked.add(allowed)
         occurrences[term.query] += 1
         decisions[CHOSEN] += bool(text_of(term.chosen).strip())
         decisions[LOST] += term.lost
@@ -116,8 +122,11 @@ def read_terms(
     """
     rows = read_rows(path, encoding=encoding)
     header = read_header(rows)
-    names = (columns.term, columns.types, columns.languages)
-    term, types, languages = find_columns(path, header, names)
+    names = (
+        *(columns.term, columns.types, columns.languages),
+        *(columns.unit, columns.specimen),
+    )
+    term, types, languages, *measured = find_columns(path, header, names)
     kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
     place = {name: n for n, name in enumerate(header)}
     assert term is not None
@@ -129,16 +138,21 @@ def read_terms(
     def read() -> Iterator[Term]:
         for number, row in enumerate(rows, 2):
             cells = [row[column] for column in kept]
-            allowed = values(row, types), values(row, languages)
+            unit, specimen = (
+                read_cell(row[n]).strip() if n is not None else "" for n in measured
+            )
+            empty = Query(
+                "", values(row, types), values(row, languages), unit, specimen
+            )
             parts = list(split_terms(read_cell(row[term]), columns.separator)) or [""]
             chosen = row[place[CHOSEN]] if CHOSEN in place else ""
             earlier = read_cell(row[place[TERM]]) if TERM in place else ""
             if earlier in parts:
-                yield Term(Query(earlier, *allowed), number, cells, chosen)
+                yield Term(empty._replace(term=earlier), number, cells, chosen)
                 continue
             for n, part in enumerate(parts):
                 lost = not n and bool(text_of(chosen).strip())
-                yield Term(Query(part, *allowed), number, cells, lost=lost)
+                yield Term(empty._replace(term=part), number, cells, lost=lost)
 
     return [header[column] for column in kept], read()
 
@@ -160,28 +174,35 @@ def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
 
 
 def list_columns(k: int) -> list[str]:
-    others = [f"{rank}_{name}" for rank in range(2, k + 1) for name in OTHERS]
+    ranks = range(1, k + 1)
+    others = [f"{rank}_{name}" for rank in ranks for name in OF_CANDIDATES]
     return [f"{PREFIX}{name}" for name in (*FIRST, *others)]
 
 
 def list_cells(term: str, found: Found, k: int, chosen: Cell = "") -> list[Cell]:
-    """Return the cells of `list_columns`; a person fills `chosen`."""
+    """Return the cells of `list_columns`; a person fills `chosen`.
+
+    Only what is linked has an id of its own; all candidates are proposed.
+    """
     first = found.candidates[0] if found.candidates else None
-    cells: list[Cell] = [term, chosen, found.status]
-    if first is None:
-        cells += [None] * 6
-    else:
-        codes = json.dumps(first["codes"], ensure_ascii=False) if first["codes"] else ""
-        cells += [first["cui"], first["name"], first["alias"], first["score"]]
-        cells += [first["probability"], codes]
-    cells += [found.note, found.read_as]
-    for rank in range(1, k):
-        if rank < len(found.candidates):
-            other = found.candidates[rank]
-            cells += [other["cui"], other["name"], other["score"]]
-        else:
-            cells += [None, None, None]
-    return cells
+    linked = first if found.cui is not None else None
+    codes = linked["codes"] if linked else {}
+    proposed = [*found.candidates[:k], *[None] * (k - len(found.candidates))]
+    return [
+        *(term, chosen, found.status),
+        *describe_candidate(linked),
+        first["probability"] if first else None,
+        json.dumps(codes, ensure_ascii=False) if codes else None,
+        *(found.note, found.read_as, "; ".join(found.dropped) or None),
+        *chain.from_iterable(map(describe_candidate, proposed)),
+    ]
+
+
+def describe_candidate(candidate: Candidate | None) -> list[Cell]:
+    """Return the cells of `OF_CANDIDATES`."""
+    if candidate is None:
+        return [None] * len(OF_CANDIDATES)
+    return [candidate["cui"], candidate["name"], candidate["alias"], candidate["score"]]
 
 
 def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:

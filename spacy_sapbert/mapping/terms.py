@@ -1,64 +1,151 @@
-"""Terms as people write them in a column → the texts that are looked up."""
+"""Terms as people write them in a column → the texts that are looked up.
 
+A step removes what is often no part of a name: numbers of lists, codes, "NOS", "h/o",
+sides. Some of it has a meaning, so that a term whose concept lacks it is not the name
+of the concept: `list_dropped`. Each language has its own words.
+"""
+
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
 
 from ..linking.ranking import has_text
-from ..linking.text import name_form
+from ..linking.text import Rules, list_words, name_form
 
-# A code of a classification: E11.9, C50, 250.00, J45.909, 38341003, LOINC's 4548-4
-CODE = r"(?:[A-Z]{1,2}\d{2,4}(?:\.[\dA-Z]{1,4})?|\d{3}\.\d{1,2}|\d{6,18}|\d{2,6}-\d)"
-BRACKETED_CODE = re.compile(rf"[(\[{{]\s*(?:[\w-]{{2,12}}\s*[:=]?\s*)?{CODE}\s*[)\]}}]")
-LEADING_CODE = re.compile(rf"^\s*{CODE}\s*[-–—:|]?\s+(?=\D)")
-# Without brackets only what is no part of a name: not "vitamin B12"
-SURE_CODE = r"(?:[A-Z]{1,2}\d{2,4}\.[\dA-Z]{1,4}|\d{3}\.\d{1,2}|\d{6,18})"
-TRAILING_CODE = re.compile(rf"\s+[-–—:|]?\s*{SURE_CODE}\s*$|\s+[-–—|]\s*{CODE}\s*$")
-# "Asthma (2)", "Asthma *", "Asthma 1)": a footnote or a number of a list
-TRAILING_NUMBER = re.compile(r"\s*[(\[]\d{1,2}[)\]]\s*$|\s+\d{1,2}[).]\s*$|\s*\*+\s*$")
-LEADING_NUMBER = re.compile(r"^\s*(?:[-•*·]|\(?\d{1,2}[).])\s+")
-UNSPECIFIED = re.compile(
-    r"[,;(\[]?\s*\b(?:n\.?o\.?s|n\.?e\.?c|not otherwise specified|unspecified|"
-    r"not elsewhere classified|o\.?n\.?a|n\.?n\.?b|nicht näher bezeichnet|sin "
-    r"especificar)\b\.?\s*[)\]]?",
-    re.IGNORECASE,
+FAMILY, SUSPECTED, PAST, NEGATED = "family", "suspected", "past", "negated"
+CODE, NUMBER, SIDE, UNSPECIFIED = "code", "number", "side", "unspecified"
+HARMLESS = "harmless"  # "known", "c/o", a number of a list
+# Without one of these, a term says something else than before.
+MEANING = (FAMILY, SUSPECTED, PAST, NEGATED, NUMBER)
+FOR_PEOPLE = (*MEANING, CODE)  # without one of these, a person decides
+
+# A code that nothing else looks like: E11.9, 250.00, 38341003, LOINC's 4548-4
+DOTTED = r"[A-TV-Z]\d[\dA-Z]\.[\dA-Z]{1,4}"
+SURE_CODE = rf"(?:{DOTTED}|\d{{3}}\.\d{{1,2}}|\d{{6,18}}|C\d{{7}}|D\d{{6}}(?:\d{{3}})?)"
+# and what looks like "B12", and needs a sign that separates it
+ANY_CODE = rf"(?:{SURE_CODE}|[A-TV-Z]\d{{2,4}}|\d{{5}}|\d{{3,6}}-\d)"
+LABEL = (
+    r"(?:ICD[- ]?(?:\d{1,2}|O)?(?:[- ]?(?:CM|GM|PCS|AM|CA))?|SNOMED(?:[- ]?CT)?|SCTID|"
+    r"UMLS|CUI|MeSH|O?MIM|ORPHA|LOINC|RxNorm|RXCUI|ATC|HP|MONDO|DOID|NCIT|code)"
 )
-STATUS = re.compile(
-    r"^\s*(?:h/o|hx(?: of)?|history of|known|s/p|status post|st\.? ?n\.?|z\.? ?n\.?|"
-    r"v\.? ?a\.?|r/o|rule out|\?|suspected|susp\.?|query|p/h|f/h|c/o|dx:?)\s*(?=\w\w)",
-    re.IGNORECASE,
-)
-SIDES = re.compile(
-    r"[,;(]?\s*\b(?:left|right|bilateral|both|lt|rt|l|r|li|re|bds|links|rechts|"
-    r"beidseits|izquierd[oa]|derech[oa]|gauche|droite?)\b\.?(?:[- ]?(?:sided?|seitig))?"
-    r"\s*\)?",
-    re.IGNORECASE,
-)
+LABELLED = rf"{LABEL}\s*[:=#]?\s*[A-Z]{{0,2}}:?\d[\w.-]{{1,17}}"
+CODES = [
+    (CODE, rf"[(\[{{]\s*(?:{SURE_CODE}|\d{{3,6}}-\d|{LABELLED})\s*[)\]}}]"),
+    (CODE, rf"^\s*{ANY_CODE}\s*(?:\s[-–—]\s+|\s[-–—]|[-–—]\s|[:|;]\s*)(?=\D)"),
+    (CODE, rf"^\s*{LABELLED}(?:\s*[-–—:|,])?\s+(?=\D)"),
+    (CODE, rf"^\s*(?:{DOTTED}|\d{{6,18}}|C\d{{7}}|D\d{{6}})(?:\s+|\s*[,/]\s*)(?=\D)"),
+    (CODE, rf"[,;]?\s*\b{LABELLED}\s*$"),
+    (CODE, rf"\s+(?:[-–—|:;,]\s*)?{SURE_CODE}\s*$|\s*[|:;]\s*{ANY_CODE}\s*$"),
+    (CODE, rf"\s+[-–—]\s+{ANY_CODE}\s*$"),
+]
+LIST_NUMBER = (HARMLESS, r"^\s*(?:[-•*·]|\(?\d{1,2}[).])\s+|\s*\*+\s*$")
+# "Asthma (2)" has a footnote, and "Trisomy (21)" has none.
+LAST_NUMBER = (NUMBER, r"\s*[(\[]\d{1,2}[)\]]\s*$|\s+\d{1,2}[).]\s*$")
+
+# Words of each language, as regular expressions: what a term starts or ends with, sides
+WORDS = json.loads(Path(__file__).with_name("terms.json").read_text("utf8"))
+LANGUAGES: tuple[Rules, ...] = ("english", "german", "romance")
+# Beside these, "L" and "R" are sides; "l thyroxine" and "R wave" have none.
+PAIRED = f"(?:{'|'.join(WORDS['paired'])})s?"
+LETTERS = {"left": "l", "right": "r"}
+
 # What people write into a cell that has no term
-NO_TERMS = (
-    "n/a, none, nil, null, nan, missing, unknown, unk, not known, not available, "
-    "not applicable, not specified, not stated, not recorded, unspecified, "
-    "undetermined, other, others, no data, tbd, k.A., keine, keine Angabe, unbekannt, "
-    "nicht bekannt, entfällt, desconocido, ninguno, ninguna, no aplica, inconnu, "
-    "aucun, aucune, non connu"
-)
-NO_TERM_FORMS = frozenset(map(name_form, NO_TERMS.split(", ")))
+NO_TERM_FORMS = frozenset(map(name_form, WORDS["no term"]))
 MISSING = "NA"  # "Na" is sodium
+IN_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
+PASSES = 4  # of a step
+STRIPPED_KEPT = 5_000  # terms and names
 EDGES = " \t\r\n,;:-–—_|/"
 SHORTEST_SHOUT = 6  # letters of a term in capitals that is no abbreviation
+ENGLISH: tuple[Rules, ...] = ("english",)
 
-Rule = Callable[[str], str]
+
+class Dropped(NamedTuple):
+    """What a step removed: its kind, the text, and for a side which one."""
+
+    kind: str
+    text: str
+    side: str = ""
 
 
-def drop(*patterns: re.Pattern[str]) -> Rule:
-    """Return a rule that removes what matches."""
+Step = tuple[tuple[str, str, re.Pattern[str]], ...]  # kind, side, what goes
 
-    def rule(term: str) -> str:
-        for pattern in patterns:
-            term = pattern.sub(" ", term)
-        return " ".join(term.split()).strip(EDGES)
 
-    return rule
+def compile_step(*patterns: tuple[str, str] | tuple[str, str, str]) -> Step:
+    return tuple(
+        (kind, "".join(side), re.compile(pattern, re.IGNORECASE))
+        for kind, pattern, *side in patterns
+    )
+
+
+def is_unspecified(words: Sequence[str]) -> str:
+    return rf"[,;(\[]?\s*(?<!\w)(?:{'|'.join(words)})(?!\w)\.?\s*[)\]]?"
+
+
+def starts_with(words: Sequence[str]) -> str:
+    word = rf"(?:{'|'.join(words)})(?!(?<=\w)\w)"
+    return rf"^\s*[(\[]?{word}[)\]]?\s*[:\-–]?\s*(?=\S{{0,9}}\w\w)"
+
+
+def ends_with(words: Sequence[str]) -> str:
+    return rf"(?:\s*[,;(\[]\s*|\s+[-–—]\s+)(?:{'|'.join(words)})\s*[)\]]?\s*$"
+
+
+def is_side(words: Sequence[str]) -> str:
+    word = rf"(?<![\w/-])(?:{'|'.join(words)})(?!\w)"
+    return rf"[,;(\[]?\s*{word}(?:[- ]?sided\b)?\s*[)\]]?"
+
+
+def is_letter(letter: str) -> str:
+    """Return what matches a letter as a side: "R leg", "leg, R", "leg pain (R)"."""
+    return (
+        rf"^\s*{letter}\b\.?(?=\s+{PAIRED}\b)|(?<=\s){letter}\b\.?(?=\s+{PAIRED}\b)"
+        rf"|\s*[,(\[]\s*{letter}\.?\s*[)\]]?\s*$|(?<=\w)\s+\(?{letter}\)\s*$"
+    )
+
+
+CODE_STEP = tuple(
+    (kind, "", re.compile(pattern, re.IGNORECASE if LABEL in pattern else 0))
+    for kind, pattern in (LIST_NUMBER, *CODES, LAST_NUMBER)
+)
+NOS_STEPS = {
+    rules: compile_step((UNSPECIFIED, is_unspecified(WORDS[rules][UNSPECIFIED])))
+    for rules in LANGUAGES
+}
+STATUS_STEPS = {
+    rules: compile_step(
+        *((kind, starts_with(some)) for kind, some in WORDS[rules]["start"].items()),
+        *((kind, ends_with(some)) for kind, some in WORDS[rules]["end"].items()),
+        (SUSPECTED, r"(?<=\w)\s*\(?\?+\)?\s*$"),
+    )
+    for rules in LANGUAGES
+}
+SIDE_STEPS = {
+    rules: compile_step(
+        *((SIDE, is_side(some), side) for side, some in WORDS[rules]["side"].items()),
+        *((SIDE, is_letter(letter), side) for side, letter in LETTERS.items()),
+    )
+    for rules in LANGUAGES
+}
+
+
+def remove(term: str, step: Step) -> tuple[str, list[Dropped]]:
+    """Return a term without what a step removes, and what that was."""
+    dropped: list[Dropped] = []
+    for _ in range(PASSES):  # "h/o ?asthma"
+        before = term
+        for kind, side, pattern in step:
+            found = [match.group().strip() for match in pattern.finditer(term)]
+            if found:
+                dropped += [Dropped(kind, text, side) for text in found]
+                term = " ".join(pattern.sub(" ", term).split()).strip(EDGES)
+        if term == before:
+            break
+    return term, dropped
 
 
 def lower_shouting(term: str) -> str:
@@ -67,45 +154,83 @@ def lower_shouting(term: str) -> str:
     return term.lower() if term.isupper() and letters >= SHORTEST_SHOUT else term
 
 
-drop_codes = drop(
-    *(LEADING_NUMBER, BRACKETED_CODE, LEADING_CODE, TRAILING_CODE, TRAILING_NUMBER)
-)
-# From what belongs to no term to what may belong to it
-RULES: tuple[Rule, ...] = (
-    drop_codes,
-    drop(STATUS),
-    drop(SIDES),
-    lower_shouting,
-)
-# "Bronchiectasis NOS" is a name in some vocabularies, with a code of its own
-RULES_WITHOUT_NOS: tuple[Rule, ...] = (drop_codes, drop(UNSPECIFIED), *RULES[1:])
+def of_rules(steps: dict[Rules, Step], rules: Collection[Rules]) -> Step:
+    return tuple(rule for name, step in steps.items() if name in rules for rule in step)
 
 
-def list_readings(term: str) -> list[str]:
-    """Return the texts that are looked up for a term: itself, and what the rules leave.
+@cache
+def list_steps(rules: tuple[Rules, ...]) -> tuple[Step, ...]:
+    """Return the steps, from what belongs to no term to what may belong to it."""
+    tables = (NOS_STEPS, STATUS_STEPS, SIDE_STEPS)
+    return (CODE_STEP, *(of_rules(table, rules) for table in tables))
+
+
+def list_readings(term: str, rules: tuple[Rules, ...] = ENGLISH) -> list[str]:
+    """Return the texts that are looked up for a term: itself, and what the steps leave.
 
     "H/O Asthma, NOS (J45.9)" → itself, "H/O Asthma, NOS", "Asthma, NOS", "H/O Asthma",
     "Asthma". None for what says that there is no term: "N/A", "unknown (R69)".
+
+    Args:
+        rules: Of the languages that the term may be in.
     """
     readings = [" ".join(term.split())]
-    for rules in (RULES, RULES_WITHOUT_NOS):
+    codes, nos, status, sides = list_steps(rules)
+    # "Bronchiectasis NOS" is a name in some vocabularies, with a code of its own
+    for steps in ((codes, status, sides), (codes, nos, status, sides)):
         text = readings[0]
-        for rule in rules:
-            text = rule(text)
-            readings.append(text)
-    if not all(map(is_term, filter(has_text, readings))):
+        for step in steps:
+            text, dropped = remove(text, step)
+            if not any(each.kind == NEGATED for each in dropped):
+                readings.append(text)
+            else:
+                break
+        else:
+            readings.append(lower_shouting(text))
+    bare = IN_BRACKETS.sub(" ", readings[0])  # "unknown (R69)"
+    if not all(map(is_term, filter(has_text, [*readings, bare]))):
         return []
     return [text for text in dict.fromkeys(readings) if has_text(text)]
+
+
+@lru_cache(maxsize=STRIPPED_KEPT)
+def strip_term(
+    term: str, rules: tuple[Rules, ...] = ENGLISH
+) -> tuple[str, tuple[Dropped, ...]]:
+    """Return what all steps leave of a term, and what they remove."""
+    text, dropped = " ".join(term.split()), list[Dropped]()
+    for step in list_steps(rules):
+        text, some = remove(text, step)
+        dropped += some
+    return text, tuple(dropped)
+
+
+def list_dropped(
+    term: str, name: str, rules: tuple[Rules, ...] = ENGLISH
+) -> list[Dropped]:
+    """Return what a term says beside a concept, and its name does not.
+
+    "F/H breast cancer" has the family, "Breast cancer" has not, and "Family history of
+    breast cancer" has it.
+    """
+    _, of_name = strip_term(name, rules)
+    has = {(each.kind, each.side) for each in of_name}
+    words = {*list_words(name, "english")}
+    return [
+        each
+        for each in strip_term(term, rules)[1]
+        if each.kind != HARMLESS
+        and (each.kind, each.side) not in has
+        and not (
+            each.kind in (CODE, NUMBER) and {*list_words(each.text, "english")} <= words
+        )
+    ]
 
 
 def is_term(text: str) -> bool:
     """Return whether a text can name a concept, unlike "N/A", "unknown" and "-"."""
     text = text.strip()
     return has_text(text) and text != MISSING and name_form(text) not in NO_TERM_FORMS
-
-
-def has_side(term: str) -> bool:
-    return SIDES.search(term) is not None
 
 
 def split_terms(cell: str, separator: str | None) -> Iterator[str]:
