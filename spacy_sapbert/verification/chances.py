@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linking.features import LITTLE, Features
+from ..linking.difference import LITTLE
+from ..linking.features import Features
 from ..linking.probability import squash
 from ..linking.schwartz_hearst import find_explanation
-from ..linking.text import is_abbreviation, is_acronym
+from ..linking.text import is_abbreviation, is_acronym, list_words
 
 TABLE = json.loads(Path(__file__).with_name("weights.json").read_text("utf8"))
 LEAST_SPREAD = 0.02  # of cosines with unrelated names
@@ -87,6 +88,24 @@ def is_spelled(text: str, name: str) -> bool:
             "".join(word[0] for word in words if word not in LITTLE),
         )
     )
+
+
+def is_apart(text: str, names: Sequence[str]) -> bool:
+    """Return whether a text that is the name of another concept excludes these names.
+
+    It does not if it may be an abbreviation of one, or if one of the two only says more
+    than the other: annotators use "dyskinesia" for "dyskinesia, drug-induced".
+    """
+    words = split_words(text)
+    of_names = [*map(split_words, names)]
+    if any(words <= other or other <= words for other in of_names):
+        return False
+    return not (is_short(text) and any(map(partial(is_spelled, text), names)))
+
+
+def split_words(text: str) -> set[tuple[str, ...]]:
+    """Return the words of a text; "IL6" is one, and no part of "IL6R"."""
+    return {(*list_words(word, "english"),) for word in re.findall(r"[^\W_]+", text)}
 
 
 def list_values(

@@ -15,7 +15,7 @@ from ..io.cache import LruCache
 from ..kb.database import is_encodable
 from ..kb.edits.diff import compare_kbs
 from ..kb.knowledge_base import KnowledgeBase
-from ..linking.features import LITTLE
+from ..linking.difference import LITTLE
 from ..linking.link import Linked
 from ..linking.ranking import has_text
 from ..linking.text import WORDS_KEPT, list_words, read_mention

@@ -6,7 +6,7 @@ better     what the text is linked to               kb.search
 judge      one verdict, and one sentence why        here
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,14 +17,21 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..kb.naming import Named
 from ..kb.nearest import bound
 from ..linking.candidates import SORT_DIGITS
+from ..linking.difference import compare_texts
 from ..linking.features import EXCLUDED, POOL_ROWS, FoundName, pool_concepts
 from ..linking.filters import Filter
 from ..linking.link import check_mentions
 from ..linking.probability import DIGITS
 from ..linking.ranking import has_text
 from ..linking.schwartz_hearst import find_long_forms, is_short_form
-from ..linking.text import is_same_name, read_mention
-from .chances import Chances, compare_cosines, compute_chances, list_values
+from ..linking.text import read_mention
+from .chances import (
+    Chances,
+    compare_cosines,
+    compute_chances,
+    is_apart,
+    list_values,
+)
 from .ids import FoundId, find_id
 
 RIGHT, NEAR, WRONG, RETIRED = "right", "near", "wrong", "retired"
@@ -42,6 +49,8 @@ VERDICTS = {
 LIKELY = 0.63  # least probability of a right id
 UNRELATED, UNLIKELY = 0.9, 0.05  # below one of them an id is wrong
 OF_NAME, OF_OTHER_NAME = 0.99, 0.3  # probability if the text is a name
+# and at most, if it is the name of another concept alone: may it mean this one too?
+OF_ANOTHER, PERHAPS = 0.02, 0.5
 # That of the model counts as so many annotated mentions. Chosen on train documents of
 # one corpus for a knowledge base that was taught the other.
 PRIOR = 2
@@ -158,7 +167,7 @@ class Verifier:
                 verdict,
                 label=of_label.verdict,
                 label_text=RIGHT
-                if is_same_name(text, label)
+                if compare_texts(text, label).same
                 else of_text.verdict
                 if meaning
                 else UNSURE,
@@ -242,7 +251,9 @@ class Verifier:
         numbers = self.store.numbers_of_cuis(claim.cui for claim in claims)
         measured: dict[Claim, Measured] = {}
         for claim in claims:
-            chance = find_name_chance(named[claim.text], numbers[claim.cui])
+            names = named[claim.text]
+            preferred = self.list_preferred(names)
+            chance = find_name_chance(names, numbers[claim.cui], preferred)
             if chance:
                 measured[claim] = Measured(Chances(chance, 1.0), named=True)
         left = [claim for claim in claims if claim not in measured]
@@ -251,11 +262,40 @@ class Verifier:
         for claim, values, excluded in self.compare(left):
             chances = Chances(0.0, 0.0)
             if not excluded:
-                chances = compute_chances(values, named=bool(named[claim.text]))
+                others = bool(named[claim.text])
+                chances = compute_chances(values, named=others)
+                if others:
+                    aliases = [entry.alias for entry in self.names_of(claim.cui)[0]]
+                    apart = is_apart(claim.text, aliases)
+                    most = OF_ANOTHER if apart else PERHAPS
+                    chances = chances._replace(right=min(chances.right, most))
+                if self.is_contradicted(claim):
+                    chances = chances._replace(right=min(chances.right, PERHAPS))
             measured[claim] = Measured(chances, excluded=excluded)
         return {
             claim: each._replace(chances=add_counts(each.chances, counts, claim))
             for claim, each in measured.items()
+        }
+
+    def is_contradicted(self, claim: Claim) -> bool:
+        """Return whether a text has another word in the place of one of the concept."""
+        (number,) = self.store.numbers_of_cuis([claim.cui]).values()
+        words = self.kb.searcher.agreement
+        return words.find_contradiction(claim.text, number, ANY) is not None
+
+    def list_preferred(self, named: Sequence[Named]) -> set[int]:
+        """Return the concepts whose preferred name a text is, if it is one of several.
+
+        A concept has its preferred name first.
+        """
+        concepts = {each.name.concept for each in named}
+        if len(concepts) < 2:
+            return concepts
+        aliases = {(each.name.concept, each.name.alias) for each in named}
+        return {
+            concept
+            for concept in concepts
+            if (concept, self.store.names_of_concept(concept)[0][0]) in aliases
         }
 
     def compare(
@@ -306,17 +346,23 @@ def expand(text: str, context: str) -> str:
     return find_long_forms(context).get(text, text) if is_short_form(text) else text
 
 
-def find_name_chance(named: Sequence[Named], concept: int) -> float:
-    """Return the chance of a concept of which a text is a name; 0 if it is not one."""
+def find_name_chance(
+    named: Sequence[Named], concept: int, preferred: Collection[int] = ()
+) -> float:
+    """Return the chance of a concept of which a text is a name; 0 if it is not one.
+
+    Args:
+        preferred: The concepts whose preferred name it is: they come before others.
+    """
     alike = {each.name.concept: 0 for each in named}
     for each in named:
-        alike[each.name.concept] = max(alike[each.name.concept], each.likeness)
+        alike[each.name.concept] = max(alike[each.name.concept], each.closeness)
     if concept not in alike:
         return 0.0
     most = max(alike.values())
-    if alike[concept] < most:
-        return OF_OTHER_NAME
-    return OF_NAME / sum(value == most for value in alike.values())
+    best = {number for number, value in alike.items() if value == most}
+    best = best.intersection(preferred) or best
+    return OF_NAME / len(best) if concept in best else OF_OTHER_NAME
 
 
 def add_counts(

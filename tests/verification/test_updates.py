@@ -228,14 +228,15 @@ def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_p
     update_file(releases.old, releases.new, written["jsonl"], moved)
     first, wheezing, _ = json.loads(moved.read_text("utf8").splitlines()[0])["entities"]
     (candidate, *_), (other, *_) = first.pop("candidates"), wheezing.pop("candidates")
-    usual = {"label": "CONCEPT", "score": 1.0, "probability": None, "types": []}
-    usual |= {"note": None, "tie": None}
+    usual = {"label": "CONCEPT", "score": 1.0, "types": [], "note": None, "tie": None}
     new = {"cui": "C11", "name": "Heart attack", "codes": {"OMOP": ["11"]}}
     place = {"start": 0, "end": 12, "text": "Heart attack"}
+    place["probability"] = candidate["probability"]
     assert first == {**usual, **place, **new, "update": "moved"}
     assert candidate == {**candidate, **new}
     relinked = {"cui": "C7", "name": "Wheezing", "codes": {}}
     place = {"start": 25, "end": 33, "text": "wheezing"}
+    place["probability"] = other["probability"]
     assert wheezing == {**usual, **place, **relinked, "update": "relinked"}
     assert other == {**other, **relinked}
     update_file(releases.old, releases.new, written["biocjson"], tmp_path / "m.json")

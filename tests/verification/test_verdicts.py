@@ -15,6 +15,7 @@ from spacy_sapbert.verification.chances import (
     TABLE,
     Chances,
     compute_chances,
+    is_apart,
     is_short,
     is_spelled,
     weigh,
@@ -36,6 +37,14 @@ from spacy_sapbert.verification.verdicts import (
 )
 from spacy_sapbert.vocabularies.concepts import Concept
 
+# Of families, so that those before and after are written almost so
+SYMBOLS = (
+    "SELENOI SELENOS SELENOK SELENOT IL6 IL6R IL6ST CXCL8 CXCR1 CXCR2 BRCA1 BRCA2 TP53 "
+    "TP63 TP73 KRAS NRAS HRAS EGFR ERBB2 ERBB3 MLH1 MLH3 MSH2 MSH6 PMS2 CDK4 CDK6 "
+    "CDKN2A CDKN2B SMAD2 SMAD3 SMAD4 NOTCH1 NOTCH2 NOTCH3 FGFR1 FGFR2 FGFR3 COL1A1 "
+    "COL1A2 COL4A5 SCN1A SCN2A SCN5A KCNQ1 KCNQ2 KCNH2 HBA1 HBA2 HBB HBD TSC1 TSC2 "
+    "PKD1 PKD2 APOE APOB APOA1 STAT1 STAT3 JAK1 JAK2 PSEN1 PSEN2 VEGFA"
+)
 BY_HAND = Path(__file__).parent / "verdicts.jsonl"
 
 
@@ -100,6 +109,9 @@ def test_chances_of_names_and_of_annotated_mentions_by_hand():
     chances = [find_name_chance(named, concept) for concept in range(4)]
     assert chances == [0.495, 0.3, 0.495, 0.0]
     assert find_name_chance([*name(2), *name(3)], 0) == 0.99
+    # the text is the preferred name of 2, and of 1, which is written less alike
+    chances = [find_name_chance(named, concept, {1, 2}) for concept in range(4)]
+    assert chances == [0.3, 0.3, 0.99, 0.0]
     counts = {"x": {"C1": 3, "C2": 1}, "y": {}}
     for text, cui, expected in (
         ("x", "C1", (0.666667, 1.0)),  # (3 + 2 · 0.5) of (4 + 2)
@@ -139,6 +151,68 @@ def test_a_concept_is_never_certain_if_a_text_is_not_a_name_of_it():
 def test_an_abbreviation_is_spelled_by_the_words_of_a_name(text, name, spelled):
     assert is_spelled(text, name) is spelled
     assert [*filter(is_short, ("mRNA", "SAIDS", "fever"))] == ["mRNA", "SAIDS"]
+
+
+def test_a_symbol_with_the_id_of_another_gene_is_wrong(make_kb, tmp_path):
+    """Each with its id, and with those of the genes before and after it."""
+    symbols = SYMBOLS.split()
+    assert len(symbols) == 66
+    concepts = [Concept(f"G{n}", [f"{s} gene", s]) for n, s in enumerate(symbols)]
+    verifier = Verifier(load_kb(make_kb(tmp_path, concepts)))
+    ids = [concept.cui for concept in concepts]
+    found = [verdict.verdict for verdict in verifier.verify(symbols, ids)]
+    assert found == ["right"] * 66
+    for others in (ids[1:] + ids[:1], ids[-1:] + ids[:-1]):
+        found = [verdict.verdict for verdict in verifier.verify(symbols, others)]
+        assert found == ["wrong"] * 66
+
+
+def test_a_text_that_is_the_name_of_another_concept(make_kb, tmp_path):
+    """Wrong, unless it may be an abbreviation of the claimed, or is broader."""
+    concepts = [
+        Concept("LIP", ["Lipitor", "Lipitor tablets"]),
+        Concept("ATO", ["atorvastatin", "Lipitor"]),
+        Concept("ZOC", ["simvastatin", "Zocor"]),
+        Concept("MYO", ["myocardial infarction", "MI"]),
+        Concept("MIT", ["mitral insufficiency"]),
+        Concept("HYP", ["hypersensitivity"]),
+        Concept("DRU", ["drug hypersensitivity"]),
+        Concept("ONE", ["cold"]),
+        Concept("TWO", ["cold"]),
+    ]
+    verifier = Verifier(load_kb(make_kb(tmp_path, concepts)))
+    expected = [
+        ("Lipitor", "LIP", "right"),  # its preferred name
+        ("lipitor", "LIP", "right"),
+        ("Lipitor", "ATO", "unsure"),
+        ("Lipitor", "ZOC", "wrong"),
+        ("Zocor", "ATO", "wrong"),
+        ("MI", "MYO", "right"),
+        ("MI", "MIT", "unsure"),  # its initials
+        ("MI", "ATO", "wrong"),
+        ("hypersensitivity", "DRU", "unsure"),
+        ("cold", "ONE", "unsure"),
+    ]
+    texts, ids, verdicts = map(list, zip(*expected, strict=True))
+    found = [verdict.verdict for verdict in verifier.verify(texts, ids)]
+    assert [*zip(texts, ids, found, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "apart"),
+    [
+        ("SELENOI", ["SELENOS", "selenoprotein S"], True),
+        ("IL6", ["IL6R gene", "IL6R"], True),
+        ("tetanus", ["Tetany"], True),
+        ("fever", [], True),
+        ("psychoses", ["Psychosis, Substance-Induced"], False),
+        ("familial breast cancer", ["Neoplasm of breast", "Breast cancers"], False),
+        ("MI", ["Infarction", "mitral insufficiency"], False),
+        ("mi", ["mitral insufficiency"], True),
+    ],
+)
+def test_is_apart_unless_an_abbreviation_or_broader_or_narrower(text, names, apart):
+    assert is_apart(text, names) is apart
 
 
 def test_a_verdict_does_not_depend_on_the_batch(thousand_names_kb):
