@@ -323,17 +323,23 @@ def exported_kb(sample_kb, tmp_path_factory) -> Path:
 def make_kb(tiny_encoder) -> Callable[..., Path]:
     """Builds a knowledge base of concepts and the tiny encoder in a folder.
 
-    `learned` is an order of a knowledge base that is too small to learn one.
+    `learned` is an order of a knowledge base that is too small to learn one, and
+    `chance` the probability, by default that a link is the more likely right the more
+    letters are alike: the names of these knowledge bases are none that a model knows.
     """
-    from tests.building import build_small_kb
+    from tests.building import build_small_kb, make_chance
 
     def make(folder: Path, concepts: Iterable[Concept], **options: Any) -> Path:
         order = options.pop("learned", None)
-        if order is not None:
-            with pytest.MonkeyPatch.context() as patch:
-                target = "spacy_sapbert.kb.building.build.learn_order"
-                patch.setattr(target, lambda kb, **_: order)
-                return make(folder, concepts, **options)
+        chance = options.pop("chance", None) or make_chance()
+        with pytest.MonkeyPatch.context() as patch:
+            target = "spacy_sapbert.kb.building.build."
+            patch.setattr(f"{target}load_chance", lambda model: chance)
+            if order is not None:
+                patch.setattr(f"{target}learn_order", lambda kb, **_: order)
+            return build(folder, concepts, options)
+
+    def build(folder: Path, concepts: Iterable[Concept], options: Any) -> Path:
         write_concepts(folder / "concepts.jsonl", concepts)
         if options.setdefault("backend", "hnsw") == "faiss":
             pytest.importorskip("faiss")

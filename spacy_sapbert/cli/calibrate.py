@@ -1,11 +1,10 @@
-"""`spacy sapbert calibrate`: the NIL threshold of a knowledge base."""
+"""`spacy sapbert calibrate`: probabilities and threshold of a knowledge base."""
 
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from ..errors import SapbertError
 from ..io.terminal import format_json, msg
 from .app import app
 from .options import (
@@ -20,7 +19,6 @@ from .options import (
     Skipped,
 )
 
-USED = 1  # number of the threshold in force, see `measure_thresholds`
 # Rows of the table: the key and its words.
 ROWS = {
     "mentions": "Mentions",
@@ -29,7 +27,6 @@ ROWS = {
     "answered": "With an answer",
     "right": "With the right answer",
     "linked": "Linked at the threshold",
-    "by": "Threshold of the",
     "threshold": "Threshold",
     "precision": "Precision",
     "recall": "Recall",
@@ -41,24 +38,22 @@ ROWS = {
 }
 
 
-def format_number(number: float | str | None) -> str:
+def format_number(number: float | None) -> str:
     """Format a count or a measure."""
     if number is None:
         return "unknown"
-    if isinstance(number, str):
-        return number
     return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
-def print_links(figures: list[dict[str, Any]]) -> None:
-    """Print what the threshold does, and some beside it."""
+def print_links(figures: list[dict[str, Any]], used: float) -> None:
+    """Print what the threshold does that is used, and what others do."""
     names = ("precision", "recall", "nil_precision", "nil_recall")
     rows = [
         (
-            f"{each['threshold']:g}{' (used)' * (number == USED)}",
+            f"{each['threshold']:g}{' (used)' * (each['threshold'] == used)}",
             *("–" if each[n] is None else f"{each[n]:.4f}" for n in names),
         )
-        for number, each in enumerate(figures)
+        for each in figures
     ]
     msg.divider("Links at thresholds")
     header = ("Probability", "Precision", "Recall", "NIL precision", "NIL recall")
@@ -77,7 +72,7 @@ def calibrate(
     limit: Limit = 0,
     on_error: OnError = "fail",
     check: bool = typer.Option(
-        False, "--check", help="Measure the present threshold; no change."
+        False, "--check", help="Measure threshold and probabilities; no change."
     ),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Do not change the knowledge base."
@@ -85,7 +80,7 @@ def calibrate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """kb/ + mentions.tsv … -> threshold and probability
+    """kb/ + mentions.tsv … -> kb/ with better probabilities, and a threshold
 
     Mentions without an id, or with ids that are not in the knowledge base, are true
     NILs.
@@ -97,12 +92,11 @@ def calibrate(
     """
     from ..evaluation import calibration as evaluation
     from ..evaluation.gold_mentions import read_aliases
-    from ..kb.adjust import has_learned_order, write_calibration
+    from ..kb.adjust import write_calibration
     from ..kb.folder.publication import check_writable, read_only_kb
     from ..kb.folder.records import Calibration
     from ..kb.folder.versions import find_kb
     from ..kb.knowledge_base import load_kb
-    from ..linking.probability import score_probability
 
     evaluation.parse_criterion(criterion)
     keep = dry_run or check
@@ -116,49 +110,35 @@ def calibrate(
         mentions, bars_join_parts=bars_join_parts, limit=limit, on_error=skipped
     )
     opened = load_kb(folder)
-    manifest, ranker = opened.manifest, opened.ranker
-    if manifest.has_ranker and not check:
-        raise has_learned_order(path=folder)
-    known: Calibration | float | None = None
-    ordered = ranker is not None
-    if check:
-        known = manifest.calibration or manifest.threshold
-        if ranker is not None and (manifest.has_ranker or known is None):
-            known = ranker.threshold
-        elif manifest.threshold is not None:  # a cosine, which comes before the order
-            ordered = False
-    if check and known is None:
-        raise SapbertError(
-            "E582",
-            f"Expected a knowledge base with a threshold to check, but {folder} has "
-            "none. Calibrate it with `spacy sapbert calibrate` and without `--check` "
-            "first.",
+    manifest = opened.manifest
+    if manifest.taught is not None and not (quiet or as_json):
+        msg.warn(
+            f"{folder} was taught. Name other mentions than those that it learned "
+            "from: of these it knows more than of others."
         )
     top = evaluation.score_top1(
         opened,
         files,
         read_aliases(aliases) if aliases else {},
-        ordered=ordered,
         progress=not quiet,
     )
-    calibration = evaluation.calibrate(top, files, criterion, known, ordered=ordered)
+    if check:
+        title = "Threshold in force"
+        found = evaluation.measure(top, files, manifest.threshold)
+    else:
+        title = f"By {criterion}"
+        known = manifest.calibration
+        found = evaluation.calibrate(top, files, criterion, known)
     if not keep:
-        write_calibration(opened.version, Calibration.model_validate(calibration))
+        write_calibration(opened.version, Calibration.model_validate(found))
     if as_json:
-        typer.echo(format_json(calibration))
+        typer.echo(format_json(found))
     elif not quiet:
-        header = (f"By {calibration['criterion']}", "")
-        rows = [(text, format_number(calibration[key])) for key, text in ROWS.items()]
-        written = Calibration.model_validate(calibration)
-        if written.by == "cosine":
-            chance = score_probability(written.logistic, written.threshold)
-            rows.append(("Probability at the threshold", f"{chance:.4f}"))
-        msg.table(rows, header=header, divider=True, aligns=("l", "r"))
+        rows = [(text, format_number(found[key])) for key, text in ROWS.items()]
+        msg.table(rows, header=(title, ""), divider=True, aligns=("l", "r"))
         skipped.report()
-        if written.by == "probability":
-            beside = (written.logistic, written.threshold)
-            print_links(evaluation.measure_beside(top, *beside))
+        print_links(found["thresholds"], found["threshold"])
         if not keep:
-            msg.good(f"Wrote the threshold into {folder}")
+            msg.good(f"Wrote probabilities and threshold into {folder}")
         elif dry_run:
             msg.info(f"{folder} was not changed (`--dry-run`)")

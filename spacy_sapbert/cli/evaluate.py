@@ -10,17 +10,20 @@ from ..io.progress import format_count
 from ..io.terminal import msg
 from ..io.writing import write_atomically, write_json
 from .app import app, check_outputs
+from .calibrate import print_links
 from .options import (
     OUTPUT,
     Aliases,
     BarsJoinParts,
     Force,
     KbName,
+    LeastCosine,
     Limit,
     Mentions,
     OnError,
     Quiet,
     Skipped,
+    Threshold,
 )
 
 TIE = "expected"  # how ties are counted in what is printed
@@ -95,6 +98,8 @@ def evaluate(
     recall_queries: int = typer.Option(
         1000, min=0, help="Mentions to compare the index with exact search."
     ),
+    threshold: Threshold = None,
+    least_cosine: LeastCosine = None,
     compare: Path | None = typer.Option(
         None, help="predictions.jsonl of another linker to compare with."
     ),
@@ -163,6 +168,8 @@ def evaluate(
         aliases=known,
         seen=read_pairs(seen, known, bars_join_parts=bars) if seen else None,
         recall_queries=recall_queries,
+        threshold=threshold,
+        least_cosine=least_cosine,
         progress=not quiet,
         on_error=skipped,
     )
@@ -193,6 +200,7 @@ def evaluate(
     for result in results["files"]:
         print_file(result)
     skipped.report()
+    print_links(results["links"], results["settings"]["threshold"])
     if compare:
         print_comparison(results["comparison"])
     if errors:

@@ -19,6 +19,7 @@ from .options import (
     K,
     KbOrPipeline,
     Languages,
+    LeastCosine,
     Pipeline,
     Sources,
     Threshold,
@@ -79,6 +80,7 @@ def format_explanation(explanation: "Explanation") -> str:
     note = f" ({explanation.note})" if explanation.note else ""
     concept = f"{first['cui']} {first['name']}" if first else ""
     replaced = explanation.text != explanation.mention
+    least = explanation.least_cosine
     long_form = f"{explanation.text}, linked instead" if replaced else ""
     if explanation.defined and not replaced:
         long_form = f"{explanation.defined}, not used"
@@ -89,9 +91,10 @@ def format_explanation(explanation: "Explanation") -> str:
         "truncated": explanation.truncated and "the encoder does not read all of it",
         "document": ", ".join(explanation.document),
         "concept": (concept if explanation.cui else NIL) + note,
-        "threshold": explanation.threshold,
-        "least probability": explanation.least_probability,
-        "probability": first and first["probability"],
+        "probability": first and f"{first['probability']:.4f}",
+        "differs": "; ".join(explanation.differences),
+        "threshold": f"{explanation.threshold:g}",
+        "least score": least is not None and f"{least:g}",
     }
     columns = ("score", "CUI", "name", "alias")
     candidates = [
@@ -133,6 +136,7 @@ def explain(
     pipeline: Pipeline = None,
     k: K = None,
     threshold: Threshold = None,
+    least_cosine: LeastCosine = None,
     types: Types = None,
     sources: Sources = None,
     languages: Languages = None,
@@ -170,7 +174,9 @@ def explain(
     mention, text, start = place_mention(mention, context, fail)
     case = Case(Path("--context"), 1, text, start, mention, (), label, None)
     filter = gather_filter(types, sources, languages, allow, deny)
-    options = gather_options(setting, k=k, threshold=threshold, filter=filter)
+    options = gather_options(
+        setting, k=k, threshold=threshold, least_cosine=least_cosine, filter=filter
+    )
     # Without a pipeline the language is not known, so names of all languages count.
     detector, name = choose_pipeline(kb, pipeline)
     nlp = load_pipeline(detector, lang=None if detector else "xx")

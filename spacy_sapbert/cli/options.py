@@ -191,7 +191,15 @@ K = Annotated[
 Threshold = Annotated[
     float | None,
     typer.Option(
-        help="Minimum score of a link. [as the linker, the kb]",
+        help="Least probability of a link, 0 = link everything. [as the linker, the "
+        "kb: 0.5]",
+        **LINKING,
+    ),
+]
+LeastCosine = Annotated[
+    float | None,
+    typer.Option(
+        help="Least score of a link, whatever its probability. [as the linker: any]",
         **LINKING,
     ),
 ]

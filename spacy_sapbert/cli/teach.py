@@ -213,23 +213,23 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         ("With annotated mentions as names", learned.names),
         ("With the learned order too", learned.after),
     ]
-    shares = [
-        ("Probability below which there is no concept", learned.threshold),
-        ("Precision of links", learned.precision),
-        ("Recall of links", learned.recall),
-        ("Precision of no concept", learned.nil_precision),
-        ("Recall of no concept", learned.nil_recall),
-    ]
     rows = [(name, f"{number:,}", "", "") for name, number in numbers if number]
     for name, accuracy in accuracies:
         if accuracy is not None:
             every, seen, unseen = map(format_share, astuple(accuracy))
             rows.append((name, every, seen, unseen))
-    for name, share in shares:
-        if share is not None:
-            rows.append((name, format_share(share), "", ""))
     header = ("", "all", "seen", "unseen")
     msg.table(rows, header=header, divider=True, aligns=("l", "r", "r", "r"))
+    if learned.thresholds:
+        shares = [
+            (
+                f"{at.threshold:g}{' (used)' * (at.threshold == learned.threshold)}",
+                *map(format_share, (at.precision, at.recall, at.nil_recall)),
+            )
+            for at in learned.thresholds
+        ]
+        header = ("Least probability of a link", "precision", "recall", "NIL recall")
+        msg.table(shares, header=header, divider=True, aligns=("l", "r", "r", "r"))
     if counts.unknown:
         listed = counts.unknown.most_common(MOST_LISTED)
         ids = ", ".join(f"{cui} ({number})" for cui, number in listed)

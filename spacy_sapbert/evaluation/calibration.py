@@ -1,4 +1,4 @@
-"""Knowledge base + annotated mentions → threshold, and the probability of a link."""
+"""Knowledge base + annotated mentions → better probabilities, and a threshold."""
 
 import math
 import re
@@ -16,19 +16,19 @@ from ..formats.corpus import corpus_digest
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention
 from ..io.version import __version__
-from ..kb.folder.records import Calibration, Logistic
+from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.learned_order.fit import measure_thresholds
 from ..linking.candidates import Candidate
+from ..linking.link import find_share
 from ..linking.probability import (
     DIGITS,
     MEASURES,
-    Curve,
+    Correction,
     TopScores,
     compute_measures,
-    fit_logistic,
+    fit_logistics,
     log_odds,
-    score_probability,
 )
 from .gold_mentions import check_names, make_resolver, read_gold
 from .rankers import kb_lookup, link_mentions
@@ -36,8 +36,9 @@ from .score_mentions import rank_mentions
 
 PRECISION = re.compile(r"precision=(1|1\.0+|0?\.\d+)")
 FEWEST_MENTIONS = 50
-NOT_CALIBRATED = "no calibration"  # criterion of a threshold given or estimated
+STEPS = 10_000  # of a threshold that is chosen: it is rounded down to four digits
 BINS = 10
+MOST_TIES = 10  # concepts that share a probability; of more it is next to nothing
 
 GoldFiles = dict[Path, list[GoldDocument]]  # without their texts
 
@@ -79,11 +80,11 @@ def read_gold_files(
     return files
 
 
-def sort_scores(rows: Sequence[tuple[float | None, bool, bool]]) -> TopScores:
-    """Sort scores, right and known by score; None = a mention without a candidate."""
-    scores, right, known = zip(*rows, strict=True)
+def sort_scores(rows: Sequence[tuple[float | None, bool, bool, float]]) -> TopScores:
+    """Sort the fields of `TopScores` by score; None = a mention without a candidate."""
+    scores, right, known, shares = zip(*rows, strict=True)
     values = np.array([-np.inf if s is None else s for s in scores], dtype=np.float64)
-    return TopScores.sorted(values, np.array(right), np.array(known))
+    return TopScores.sorted(values, *map(np.array, (right, known, shares)))
 
 
 def score_top1(
@@ -91,14 +92,13 @@ def score_top1(
     files: GoldFiles,
     aliases: dict[str, str],
     *,
-    ordered: bool = False,
     progress: bool = False,
 ) -> TopScores:
     """Link mentions, and compare the first candidates; see `score_candidates`."""
     golds = [gold for file in files.values() for doc in file for gold in doc.mentions]
-    rank = partial(link_mentions, kb, k=1)
+    rank = partial(link_mentions, kb, k=MOST_TIES)
     found = rank_mentions(rank, (g.mention for g in golds), progress=progress)
-    return score_candidates(kb, golds, found, aliases, ordered=ordered)
+    return score_candidates(kb, golds, found, aliases)
 
 
 def score_candidates(
@@ -107,35 +107,37 @@ def score_candidates(
     found: Mapping[str, Sequence[Candidate]],
     aliases: dict[str, str],
     *,
-    ordered: bool = False,
+    least_cosine: float | None = None,
 ) -> TopScores:
     """Compare the first candidates of mentions with their ids.
 
     A candidate is right if it is a gold concept of every part of the mention. A
-    composite is linked as one text, so its candidate is hardly ever right. If
-    `ordered`, the scores are log-odds of the learned order, not cosines.
+    composite is linked as one text, so its candidate is hardly ever right. One below
+    `least_cosine` is no answer.
     """
     resolve = make_resolver(kb_lookup(kb), aliases)
-    rows: list[tuple[float | None, bool, bool]] = []
+    rows: list[tuple[float | None, bool, bool, float]] = []
     for gold in golds:
         parts, first = resolve(gold), next(iter(found[gold.mention]), None)
-        score, cui = None, ""
+        if first and least_cosine is not None and first["score"] < least_cosine:
+            first = None
+        probability, cui = None, ""
         if first is not None:
-            score, cui = first["score"], aliases.get(first["cui"], first["cui"])
-            if ordered:
-                score = log_odds(first["probability"] or 0)
+            probability = first["probability"]
+            cui = aliases.get(first["cui"], first["cui"])
         right = bool(parts) and all(cui in part for part in parts)
-        rows.append((score, right, any(parts)))
+        share = share_of_first(found[gold.mention])
+        rows.append((probability, right, any(parts), share))
     return sort_scores(rows)
 
 
-def measure_beside(
-    top: TopScores, logistic: Logistic, threshold: float
-) -> list[dict[str, Any]]:
-    """Measure what a threshold that is a probability does, and some beside it."""
-    chances = score_probability(logistic, top.scores)
-    figures = measure_thresholds(top._replace(scores=chances), threshold)
-    return [each.model_dump() for each in figures]
+def share_of_first(candidates: Sequence[Candidate]) -> float:
+    """Return the share of the first candidate in the probability of those that tie."""
+    if not candidates:
+        return 1.0
+    first = candidates[0]
+    ties = sum(c["score"] == first["score"] for c in candidates if c["tie"])
+    return find_share(first["tie"], ties)
 
 
 def choose_threshold(top: TopScores, criterion: str) -> float:
@@ -169,71 +171,86 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(gaps).sum() / len(right))
 
 
-def calibrate(
-    top: TopScores,
-    files: GoldFiles,
-    criterion: str,
-    known: Calibration | float | None = None,
-    *,
-    ordered: bool = False,
-) -> dict[str, Any]:
-    """Choose the threshold and fit the probability, or measure those of `known`.
-
-    `known` is checked on other mentions; it may be a threshold alone. If `ordered`, the
-    probability of the learned order is corrected, and the threshold is a probability.
-    The result has the fields of `Calibration`, and more; it is plain JSON.
-    """
-    answered = np.isfinite(top.scores)
-    scores, right = top.scores[answered], top.right[answered]
-    if len(scores) < FEWEST_MENTIONS:
+def check_answers(top: TopScores) -> None:
+    """Check that there are enough answers, and both right and wrong ones."""
+    right = top.right[np.isfinite(top.scores)]
+    if len(right) < FEWEST_MENTIONS:
         raise SapbertError(
             "E582",
             f"Expected at least {FEWEST_MENTIONS} annotated mentions that get an "
-            f"answer, but got {len(scores)}. Name more files of mentions, or raise "
+            f"answer, but got {len(right)}. Name more files of mentions, or raise "
             "`--limit`.",
         )
     if right.all() or not right.any():
         which = "right" if right.all() else "wrong"
         raise SapbertError(
             "E582",
-            f"Expected right and wrong answers to {len(scores)} mentions, but all are "
+            f"Expected right and wrong answers to {len(right)} mentions, but all are "
             f"{which}. Name mentions that are annotated with ids of this knowledge "
             "base, or of which it has aliases in `--aliases`.",
         )
-    if ordered and known is not None:  # the probability of the knowledge base itself
-        logistic = Logistic(slope=1, intercept=0)
-        if isinstance(known, Calibration):
-            criterion, threshold = known.criterion, known.threshold
-        else:
-            criterion, threshold = NOT_CALIBRATED, known
-    elif isinstance(known, Calibration):
-        criterion = known.criterion
-        threshold, logistic = known.threshold, known.logistic
-    else:
-        curve = fit_logistic(scores, right)
-        logistic = Logistic(slope=curve.slope, intercept=curve.intercept)
-        if logistic.slope <= 0:  # 0 if all scores are equal
-            raise SapbertError(
-                "E582",
-                "Expected right answers to have higher scores than wrong ones, but "
-                "they have not. Check that the mentions are annotated with ids of "
-                "this knowledge base.",
-            )
-        if known is None:
-            threshold = choose_threshold(top, criterion)
-        else:
-            criterion, threshold = NOT_CALIBRATED, known
-        if ordered:  # rounded down, so that it is reached by what it was chosen for
-            chance = float(score_probability(logistic, threshold))
-            threshold = math.floor(chance * 10_000) / 10_000
-    least = threshold
-    if ordered:
-        curve = Curve(logistic.slope, logistic.intercept)
-        least = curve.score_at(threshold) if threshold else -np.inf
-    measures = compute_measures(top, np.array([least]))
+
+
+def fit_correction(top: TopScores) -> Correction:
+    """Fit the correction of probabilities by the answers that are right.
+
+    Ties do not count: they share what is corrected.
+    """
+    top = TopScores(*(values[top.shares == 1] for values in top))
+    check_answers(top)
+    answered = np.isfinite(top.scores)
+    odds = np.array([log_odds(p) for p in top.scores[answered].tolist()])
+    (slope,), intercept = fit_logistics(odds[:, None], top.right[answered])
+    slope = round(float(slope), DIGITS)
+    if slope <= 0:  # 0 if all are equal
+        raise SapbertError(
+            "E582",
+            "Expected right answers to be more probable than wrong ones, but they are "
+            "not. Check that the mentions are annotated with ids of this knowledge "
+            "base.",
+        )
+    return Correction(slope=slope, intercept=round(intercept, DIGITS))
+
+
+def correct_top(top: TopScores, correction: Correction) -> TopScores:
+    """Return answers with corrected probabilities."""
+    scores = [
+        round(correction.correct(p / share) * share, DIGITS) if np.isfinite(p) else p
+        for p, share in zip(top.scores.tolist(), top.shares.tolist(), strict=True)
+    ]
+    return TopScores.sorted(np.array(scores), *top[1:])
+
+
+def calibrate(
+    top: TopScores, files: GoldFiles, criterion: str, known: Calibration | None = None
+) -> dict[str, Any]:
+    """Correct the probabilities, and choose the threshold by a criterion.
+
+    `known` is the calibration of the knowledge base that gave the answers. Returns the
+    fields of `Calibration` as plain JSON.
+    """
+    correction = fit_correction(top)
+    earlier = None if known is None else known.correction
+    corrected = correct_top(top, correction)
+    # Rounded down, so that it is reached by what it was chosen for.
+    threshold = math.floor(choose_threshold(corrected, criterion) * STEPS) / STEPS
+    return {
+        **measure(corrected, files, threshold),
+        "criterion": criterion,
+        "correction": correction.after(earlier).model_dump(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "package_version": __version__,
+    }
+
+
+def measure(top: TopScores, files: GoldFiles, threshold: float) -> dict[str, Any]:
+    """Measure what a threshold does, and how far probabilities are off; plain JSON."""
+    check_answers(top)
+    answered = np.isfinite(top.scores)
+    scores, right = top.scores[answered], top.right[answered]
+    measures = compute_measures(top, np.array([threshold]))
     values = {name: float(measures[name][0]) for name in MEASURES}
-    probabilities = score_probability(logistic, scores)
-    values["calibration_error"] = calibration_error(probabilities, right)
+    values["calibration_error"] = calibration_error(scores, right)
     documents = {
         (path, document.id)
         for path, found in files.items()
@@ -241,21 +258,17 @@ def calibrate(
         if document.id and document.mentions
     }
     return {
-        "by": "probability" if ordered else "cosine",
-        "criterion": criterion,
-        "threshold": round(threshold, DIGITS),
+        "threshold": threshold,
         "mentions": len(top.scores),
         "documents": len(documents),
         "nil": int((~top.known).sum()),
         "answered": len(scores),
         "right": int(right.sum()),
-        "linked": int((scores >= least).sum()),
+        "linked": int((scores >= threshold).sum()),
         **{
             name: None if math.isnan(value) else round(value, DIGITS)
             for name, value in values.items()
         },
-        "logistic": logistic.model_dump(),
         "files": [{"file": p.name, "sha256": corpus_digest(p)} for p in files],
-        "date": datetime.now(UTC).date().isoformat(),
-        "package_version": __version__,
+        "thresholds": [at.model_dump() for at in measure_thresholds(top, threshold)],
     }

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
-from ..linking.text import is_abbreviation, is_same_name
+from ..linking.difference import compare_texts
+from ..linking.text import is_abbreviation
 from .accuracy import Parts, Scored, score_ranking
 from .gold_mentions import group_aliases
 from .rankers import kb_lookup
@@ -91,9 +92,10 @@ CAUSES: dict[str, Cause] = {
         Cause(
             "not accepted",
             "The right concept is the first, but it is not linked.",
-            'Lower the `threshold`, or set `ambiguous = "link"`. A lower threshold '
-            "adds wrong links elsewhere.",
-            "The note is {note}, and the `threshold` is {threshold}.",
+            "Lower the `threshold` or `least_cosine`, or set `ambiguous = "
+            '"link"`. That adds wrong links elsewhere.',
+            "The note is {note}: its probability is {probability}, the `threshold` is "
+            "{threshold}{cosines}.",
             of_linker=True,
         ),
         Cause(
@@ -172,7 +174,7 @@ class KnownConcept(NamedTuple):
 
     def has_name(self, mention: str) -> bool:
         """Return whether a mention is a way to write one of the names."""
-        return any(is_same_name(mention, name) for name in self.names)
+        return any(compare_texts(mention, name).same for name in self.names)
 
 
 FindInfo = Callable[[str], KnownConcept]

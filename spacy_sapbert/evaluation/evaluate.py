@@ -16,11 +16,13 @@ from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention, check_ids
 from ..io.tables.headers import show_id
 from ..io.version import __version__
-from ..kb.folder.records import Logistic
 from ..kb.knowledge_base import KnowledgeBase
+from ..kb.learned_order.fit import measure_thresholds
+from ..kb.search import choose_threshold
 from ..linking.candidates import SORT_DIGITS
+from ..linking.options import DEFAULT_OPTIONS
 from .accuracy import LEVELS, TIES, Answer
-from .calibration import measure_beside, score_candidates
+from .calibration import score_candidates
 from .gold_mentions import Pair, Resolve, check_names, make_resolver
 from .rankers import (
     embed_mentions,
@@ -136,13 +138,17 @@ def evaluate_kb(
     aliases: dict[str, str] | None = None,
     seen: set[Pair] | None = None,
     recall_queries: int = 1000,
+    threshold: float | None = None,
+    least_cosine: float | None = None,
     progress: bool = False,
     on_error: OnError = raise_error,
 ) -> Evaluation:
     """Compute accuracy and coverage of a knowledge base on files of gold mentions.
 
     `seen` has the pairs of the training. `recall_queries` mentions compare the index
-    with exact search. `on_error` gets the error of each document that is left out.
+    with exact search. `threshold` and `least_cosine` are as in `LinkOptions`, and only
+    count for what is said of links. `on_error` gets the error of each document that is
+    left out.
     """
     check_names(paths)
     aliases, k = aliases or {}, max(settings.ks)
@@ -162,26 +168,29 @@ def evaluate_kb(
     named = [(path.name, gold) for path, golds, _ in selected for gold in golds]
     golds = [gold for _, gold in named]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
-    links: list[dict[str, Any]] = []
+    rank = partial(link_mentions, kb, k=k)
+    candidates = rank_mentions(rank, texts, progress=progress)
     if kb.ranker is None:
         answers = rank_mentions(kb_ranker(kb, aliases, k=k), texts, progress=progress)
     else:
-        rank = partial(link_mentions, kb, k=k)
-        candidates = rank_mentions(rank, texts, progress=progress)
         answers = {
             text: order_answers(kb, found, aliases)
             for text, found in candidates.items()
         }
-        if kb.manifest.threshold is None:
-            top = score_candidates(kb, golds, candidates, aliases, ordered=True)
-            none = Logistic(slope=1, intercept=0)  # the probability as it is
-            links = measure_beside(top, none, kb.ranker.threshold)
+    top = score_candidates(kb, golds, candidates, aliases, least_cosine=least_cosine)
+    options = DEFAULT_OPTIONS.replace(threshold=threshold, least_cosine=least_cosine)
+    used = choose_threshold(kb.manifest, options)
+    links = measure_thresholds(top, used)
     step = max(1, len(texts) // max(1, recall_queries))
     content = {
-        "settings": describe_settings(settings),
+        "settings": {
+            **describe_settings(settings),
+            "threshold": used,
+            "least_cosine": least_cosine,
+        },
         "kb": describe_kb(kb),
         "versions": describe_versions(),
-        "links": links,
+        "links": [at.model_dump() for at in links],
         "index_recall": measure_recall(kb, texts[::step][:recall_queries]),
         "files": [
             {

@@ -165,8 +165,6 @@ def suggest(
     first = linked.candidates[0] if linked.candidates else None
     if expected.given == NIL:
         return suggest_nil(linked)
-    threshold = choose_threshold(kb.manifest, options).cosine
-    order = "not set" if kb.ranker is None else "that of the learned order"
     cui, folder = expected.cui or expected.given, str(kb.folder)
     gone = expected.cause == "removed" and expected.name
     add = ["add", folder, "--cui", cui, "--alias", gone or context.text]
@@ -181,7 +179,9 @@ def suggest(
         "first_types": (first and ", ".join(first["types"])) or "unknown",
         "types": ", ".join(expected.types) or "unknown",
         "fields": " and ".join(f"`{name}`" for name in expected.filtered_by),
-        "threshold": order if threshold is None else threshold,
+        "threshold": choose_threshold(kb.manifest, options),
+        "probability": first and first["probability"],
+        "cosines": compare_cosines(first, options.least_cosine),
         "note": linked.note,
     }
     cause = CAUSES[expected.cause]
@@ -213,10 +213,18 @@ def suggest(
     return sentences
 
 
+def compare_cosines(first: Candidate | None, least: float | None) -> str:
+    """Return in words what `least_cosine` asks of the first candidate."""
+    if first is None or least is None:
+        return ""
+    return f"; its score is {first['score']}, `least_cosine` is {least}"
+
+
 def suggest_nil(linked: Linked) -> list[str]:
     """Suggest what may leave a mention without a concept."""
     first = linked.candidates[0]
-    sentences = [f"Set a `threshold` above {first['score']}: other links are lost too."]
+    probability = first["probability"]
+    sentences = [f"Set a `threshold` above {probability}: other links are lost too."]
     if first["tie"] == "id":
         sentences.append('Set `ambiguous = "nil"`: no evidence breaks the tie.')
     return [*sentences, f"Add {first['cui']} to `filter.deny`, if no mention means it."]

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
 from ..linking.candidates import Candidate
+from ..linking.difference import compare_texts
 from ..linking.filters import Filter
-from ..linking.link import Linked, label_filter
+from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
+from ..linking.text import read_mention
 from .expected_concept import (
     Expected,
     link_in_context,
@@ -36,8 +38,11 @@ class Explanation:
     Attributes:
         text: The text that was linked: the mention or its long form.
         document: Unambiguous concepts of the other mentions.
-        threshold: Cosine, of the options or else of the knowledge base; None = none.
-        least_probability: Probability that a link must have; None = none.
+        differences: How the text differs from the name of the first candidate, or what
+            says that it is another thing.
+        threshold: Least probability of a link, of the options or else of the knowledge
+            base.
+        least_cosine: Least score of a link; None = any.
         filtered: Removed by the filter, with at least the first score.
         suggestions: What may link the mention to the expected concept.
     """
@@ -51,8 +56,9 @@ class Explanation:
     cui: str | None
     note: str | None
     candidates: list[Candidate]
-    threshold: float | None
-    least_probability: float | None
+    differences: list[str]
+    threshold: float
+    least_cosine: float | None
     filtered: list[FilteredName]
     expected: Expected | None = None
     suggestions: list[str] = field(default_factory=list)
@@ -67,7 +73,6 @@ def explain_mention(
 ) -> Explanation:
     """Explain why a mention has its concept, or not the expected one; "NIL" = none."""
     linked, *others = link_in_context(kb, context, options)
-    threshold = choose_threshold(kb.manifest, options)
     clear = [other.accepted[0] for other in others if other.accepted]
     explanation = Explanation(
         mention=context.mention,
@@ -79,8 +84,9 @@ def explain_mention(
         cui=linked.cui,
         note=linked.note,
         candidates=linked.candidates,
-        threshold=threshold.cosine,
-        least_probability=threshold.least_probability,
+        differences=list_differences(kb, context.text, options.filter, linked),
+        threshold=choose_threshold(kb.manifest, options),
+        least_cosine=options.least_cosine,
         filtered=find_filtered(kb, context, options, linked),
     )
     if expected is not None:
@@ -88,6 +94,22 @@ def explain_mention(
         explanation.expected = found
         explanation.suggestions = suggest(kb, context, options, linked, found)
     return explanation
+
+
+def list_differences(
+    kb: KnowledgeBase, text: str, filter: Filter, linked: Linked
+) -> list[str]:
+    """Return how a text differs from the name of the first candidate."""
+    if not linked.candidates:
+        return []
+    first = linked.candidates[0]
+    changes = [*compare_texts(text, first["alias"]).changes]
+    if linked.note == EXCLUDED:
+        (number,) = kb.store.numbers_of_cuis([first["cui"]]).values()
+        words = kb.searcher.agreement
+        found = words.find_contradiction(read_mention(text), number, filter)
+        changes = [found] if found is not None else changes
+    return [str(change) for change in changes]
 
 
 def find_filtered(

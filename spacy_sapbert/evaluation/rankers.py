@@ -81,7 +81,7 @@ def link_mentions(
     kb: "KnowledgeBase", mentions: Sequence[str], *, k: int
 ) -> list[list[Candidate]]:
     """Return the candidates of mentions, whatever the threshold."""
-    return [linked.candidates for linked in kb.link(mentions, k=k, threshold=-1)]
+    return [linked.candidates for linked in kb.link(mentions, k=k, threshold=0)]
 
 
 def order_answers(

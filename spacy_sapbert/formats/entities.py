@@ -42,7 +42,6 @@ BREAKING = "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 BREAKS = re.compile(f"[{BREAKING}]")
 UNBROKEN = re.compile(f"[^{BREAKING}]+")
 BLANKS = re.compile(r"\s+")
-AMBIGUOUS = "ambiguous"  # note of a mention without a concept because of a tie
 BY_ID = "id"  # a tie that only the order of the ids decides
 UNKNOWN_LANGUAGE = "xx"  # spaCy's code for several languages
 NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields

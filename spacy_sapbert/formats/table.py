@@ -6,7 +6,8 @@ from typing import IO
 from wasabi import table
 
 from ..io.terminal import printable
-from .entities import AMBIGUOUS, BY_ID, LinkedDoc, LinkedEntity
+from ..linking.certainty import AMBIGUOUS
+from .entities import BY_ID, LinkedDoc, LinkedEntity
 from .gold import NIL
 
 HEADER = ("mention", "label", "CUI", "name", "score", "note")

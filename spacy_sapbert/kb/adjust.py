@@ -4,8 +4,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import SapbertError, check_range
+from ..errors import SapbertError
 from ..io.writing import link_file
+from ..linking.options import check_threshold
 from .folder.publication import (
     change_manifest,
     describe_files,
@@ -25,21 +26,15 @@ def change_kb(
 ) -> Manifest:
     """Publish a version with other settings of the index, or another threshold.
 
-    Its recall is measured anew. The threshold is a cosine and takes the place of a
-    calibration; None = no change. It is an error if an order decides by a probability,
-    but for 0, with which everything is linked.
+    Its recall is measured anew. The threshold is the least probability of a link, 0 =
+    link everything, None = no change.
     """
     with lock_kb(folder):
         version = read_version(folder)
         manifest = version.manifest
         changes: dict[str, Any] = {}
         if threshold is not None:
-            check_range("threshold", threshold, -1, 1)
-            if manifest.has_ranker:
-                raise has_learned_order(path=folder)
-            if manifest.ranker is not None and threshold:
-                raise not_a_probability(path=folder, threshold=threshold)
-            changes = {"threshold": threshold, "calibration": None}
+            changes["threshold"] = check_threshold(threshold)
         if index:
             record = manifest.index
             settings = change_settings(record, index)
@@ -69,13 +64,7 @@ def write_calibration(version: Version, calibration: Calibration) -> Manifest:
     """Publish a threshold and its calibration; `version` must still be in use."""
     with lock_version(version):
         threshold = calibration.threshold
-        changes: dict[str, Any] = {"threshold": threshold, "calibration": calibration}
-        order = version.manifest.order
-        if calibration.by == "probability" and order is not None:
-            logistic = calibration.logistic.model_dump()
-            ranker = order.ranker.recalibrated(**logistic, threshold=threshold)
-            changes["order"] = order.model_copy(update={"ranker": ranker})
-            changes["threshold"] = None
+        changes = {"threshold": threshold, "calibration": calibration}
         return change_manifest(version, **changes).manifest
 
 
@@ -111,23 +100,3 @@ def export_kb(folder: Path) -> float:
                 draft.describe(version.manifest, kept)
                 draft.publish()
     return cosine
-
-
-def not_a_probability(*, path: object, threshold: float) -> SapbertError:
-    return SapbertError(
-        "E364",
-        f"Expected a knowledge base whose threshold is a cosine, but {path} decides by "
-        f"a probability, as `kb info` prints it, and `threshold={threshold}` would be "
-        "a cosine in its place. Run `spacy sapbert calibrate` with annotated documents "
-        "to change the probability, set `threshold`, a cosine, in the linker, or pass "
-        "`threshold=0` to link everything.",
-    )
-
-
-def has_learned_order(*, path: object) -> SapbertError:
-    return SapbertError(
-        "E364",
-        f"Expected a knowledge base without a learned order of candidates, but {path} "
-        "has one, whose probability has a threshold of its own. Teach it with these "
-        "mentions, or set `threshold`, a cosine, in the linker.",
-    )

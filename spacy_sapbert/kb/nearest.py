@@ -1,13 +1,13 @@
 """Mentions → the rows, names and concepts nearest to them that a filter leaves."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry
-from ..linking.features import POOL_ROWS, FoundName
+from ..linking.candidates import SCORE_DIGITS, SORT_DIGITS, Entry, RankedEntry
+from ..linking.features import POOL_ROWS, FoundName, Surroundings
 from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
 from .filters import FilterResult, resolve_filter
@@ -18,6 +18,9 @@ from .parts import Parts
 FIRST_ROWS = 40  # rows searched for at first, for any k
 MORE_ROWS = 2  # times as many are searched for if they have too few concepts
 MAX_ROWS = 4096  # rows searched for at most, without a filter
+RANDOM_NAMES = 512  # that each mention is compared with
+MOST_ALIKE = 8  # of English words
+LEAST_SPREAD = 0.02  # of cosines with random names
 FILTERS_KEPT = 64  # a byte for each row and each concept
 
 Ranked = list[RankedEntry]
@@ -127,6 +130,28 @@ class Nearest:
             return entries
         left = {r: [*filter(filtered.matches, some)] for r, some in entries.items()}
         return {row: names for row, names in left.items() if names}
+
+    def surround(self, vectors: np.ndarray) -> list[Surroundings]:
+        """Return how near random names, and English words, are to each vector."""
+        near = vectors @ self.random_names.T
+        others = np.sort(vectors @ self.parts.english_words.T, axis=1)[:, ::-1]
+        values = np.stack(
+            [
+                near.mean(axis=1),
+                np.maximum(near.std(axis=1), LEAST_SPREAD),
+                others[:, 0],
+                others[:, :MOST_ALIKE].mean(axis=1),
+            ],
+            axis=1,
+        ).astype(np.float64)
+        # Sums of float32 differ after these digits with the batch.
+        return [Surroundings(*row) for row in values.round(SCORE_DIGITS).tolist()]
+
+    @cached_property
+    def random_names(self) -> np.ndarray:
+        """Vectors of random names, float32. Shape: (n, width)."""
+        rows = sorted(self.store.rows_by_key(RANDOM_NAMES))
+        return self.parts.index.vectors(np.array(rows, dtype=np.int64))
 
     def find_names(
         self, mentions: Mentions, filter: Filter, *, rows: int = POOL_ROWS

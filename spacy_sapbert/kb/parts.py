@@ -12,6 +12,7 @@ from ..linking.name_index import NameIndex
 from .agreement import WordTable
 from .database import Database
 from .folder.layout import (
+    ENGLISH,
     NGRAM_FILES,
     NGRAMS,
     OVERLAY,
@@ -78,6 +79,7 @@ class Parts:
         self.store = open_store(version)
         self.lock = ProcessLock()  # while something is loaded
         self.ranker = version.manifest.ranker
+        self.chance = version.manifest.probability
         self.detects_names = old is not None and "name_index" in vars(old)
         if old is not None and old.config == config:
             for name, files in (("encoder", "encoder/"), ("base_index", "index.")):
@@ -178,6 +180,14 @@ class Parts:
     def words(self) -> WordTable:
         paths = {n: self.version.path(f"{WORDS}/{n}.npy") for n in WORD_FILES}
         return WordTable(paths, self.store)
+
+    @loaded_once
+    def english_words(self) -> np.ndarray:
+        """Vectors of some English words, float32. Shape: (n, width)."""
+        vectors: np.ndarray = np.load(
+            self.version.path(f"{WORDS}/{ENGLISH}.npy"), allow_pickle=False
+        )
+        return vectors
 
     def load(self) -> None:
         """Load everything that the older version had loaded, or that linking uses."""

@@ -3,22 +3,21 @@
 text      mentions without signs around them               linking.text
 embed     their vectors                                    .parts
 nearest   the names that they are, and those near them     .naming, .nearest
-veto      numerals, opposites and letters that disagree    .agreement
+compare   how they differ from names near them, the veto   .agreement
 order     by cosine, or as learned; a probability          here
-decide    one threshold, one reason for no concept         here
+decide    one probability, one reason for no concept       here
 links     ties broken by evidence, candidates written      linking.link
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..io.cache import LruCache
 from ..linking.candidates import Entry, RankedEntry, round_score
-from ..linking.certainty import SURE
+from ..linking.chance import Chance
 from ..linking.features import (
-    NARROWED,
     Features,
     Pool,
     Provenance,
@@ -30,6 +29,7 @@ from ..linking.link import (
     EXCLUDED,
     TRUNCATED,
     ConceptInfo,
+    Limits,
     Linked,
     MentionQuery,
     SearchResult,
@@ -39,15 +39,16 @@ from ..linking.link import (
 from ..linking.options import LinkOptions
 from ..linking.ranker import Ranker
 from ..linking.ranking import has_text, rank_concepts
-from ..linking.text import name_form, read_mention
+from ..linking.text import is_abbreviation, is_acronym, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
-from .agreement import FEWEST_CONCEPTS, WordTable
+from .agreement import WordTable
 from .filters import check_sources_of_codes, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import Mentions, Nearest
 from .parts import EmbeddedTexts, Parts, embed_texts
 
+LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
@@ -83,8 +84,7 @@ class MentionSearch:
         check_sources_of_codes(self.store, options.codes)
         queries = make_queries(mentions, labels, options)
         results = self.find(queries, options)
-        calibrated = self.parts.manifest.calibration
-        by_cosine = calibrated is not None and calibrated.by == "cosine"
+        limits = choose_limits(self.parts.manifest, options)
         return link_results(
             queries,
             results,
@@ -92,7 +92,7 @@ class MentionSearch:
             options,
             labels=labels,
             documents=documents,
-            logistic=calibrated.logistic if calibrated and by_cosine else None,
+            limits=limits,
         )
 
     @property
@@ -166,10 +166,10 @@ class MentionSearch:
 
         "filtered" = linked without the filter, or a name of concepts that it excludes.
         """
-        threshold = choose_threshold(self.parts.manifest, options)
+        limits = choose_limits(self.parts.manifest, options)
         results = self.order(mentions, filter, options)
         notes = [
-            decide(result, threshold, barred=barred)
+            decide(result, limits, barred=barred)
             for result, barred in zip(results, mentions.barred.tolist(), strict=True)
         ]
         # That a mention has no concept in the language of the document is no reason.
@@ -178,7 +178,7 @@ class MentionSearch:
         if below and filter != wider:
             free = self.order(mentions.take(below), wider, options)
             for number, result in zip(below, free, strict=True):
-                if decide(result, threshold) is None:
+                if decide(result, limits) is None:
                     notes[number] = "filtered"
         return [
             result._replace(note=note)
@@ -193,44 +193,38 @@ class MentionSearch:
         An order that was learned from names is not for mentions that are names.
         """
         ranker = self.parts.ranker
-        learned = np.zeros(len(mentions.texts), dtype=bool)
-        if ranker is not None:
-            learned = ~mentions.named if ranker.taught is None else ~learned
+        compared = ~mentions.named
+        if ranker is not None and ranker.taught is not None:
+            compared[:] = True
         results: dict[int, SearchResult] = {}
         for chosen, order in (
-            (~learned, self.order_by_cosine),
-            (learned, self.order_by_ranker),
+            (~compared, self.order_names),
+            (compared, self.order_others),
         ):
             numbers = np.flatnonzero(chosen).tolist()
             if numbers:
                 ordered = order(mentions.take(numbers), filter, options)
                 results.update(zip(numbers, ordered, strict=True))
-        return [results[number] for number in range(len(learned))]
+        return [results[number] for number in range(len(compared))]
 
-    def order_by_cosine(
+    def order_names(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> Iterator[SearchResult]:
-        """Find concepts by cosine; the probability, if any, does not depend on `k`."""
-        ranker, counts = self.parts.ranker, self.count_annotations(mentions.texts)
-        most = max(options.k, FEWEST_CONCEPTS)
-        ranked = self.nearest.rank(mentions.vectors, filter, k=most)
+        """Order the concepts of mentions that are names, by cosine."""
+        counts = self.count_annotations(mentions.texts)
+        ranked = self.nearest.rank(mentions.vectors, filter, k=options.k)
         for number, concepts in enumerate(ranked):
-            probability, excluded = None, False
-            if ranker is not None and ranker.known is not None:
-                cosines = np.array([c.score for c in concepts[:FEWEST_CONCEPTS]])
-                probability = ranker.name_probability(cosines) if concepts else 0.0
-            if not mentions.named[number]:
-                concepts, excluded = self.agreement.put_excluded_last(
-                    mentions.texts[number], concepts, filter
-                )
+            text = mentions.texts[number]
+            short = is_abbreviation(text) or is_acronym(text)
+            probability = self.parts.chance.of_name(short=short)
             best = rank_concepts(concepts, k=options.k)
-            yield SearchResult(best, None, counts[number], probability, excluded)
+            yield SearchResult(best, None, counts[number], probability)
 
-    def order_by_ranker(
+    def order_others(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> Iterator[SearchResult]:
-        ranker = self.parts.ranker
-        assert ranker is not None
+        """Compare mentions with the concepts near them, and order these."""
+        ranker = self.parts.ranker or Ranker()
         texts, counts = mentions.texts, self.count_annotations(mentions.texts)
         found = self.nearest.find_names(mentions, filter)
         pools = [pool_concepts(names, self.find_provenance) for names in found]
@@ -240,24 +234,35 @@ class MentionSearch:
         taught = self.parts.manifest.taught is not None
         cuis = {cui for pool in pools for cui in pool.near}
         totals = self.store.annotated_concepts(cuis) if taught else {}
+        around = self.nearest.surround(mentions.vectors)
         for number, pool in enumerate(pools):
             features = self.agreement.features(
                 texts[number],
                 pool,
                 filter,
+                around=around[number],
                 counts=counts[number] if taught else None,
                 concept_counts=totals,
             )
             ordered, probability = order_pool(
-                ranker, pool, features, ranked.get(number, ())
+                ranker,
+                self.parts.chance,
+                pool,
+                features,
+                ranked.get(number, ()),
+                named=bool(mentions.named[number]),
             )
             best = rank_concepts(ordered, k=options.k)
             excluded = bool(pool.near) and all_excluded(features)
-            first = pool.cuis.index(best[0].entry.cui) if best else 0
-            narrowed = bool(pool.near) and bool(features[NARROWED][first])
-            yield SearchResult(
-                best, None, counts[number], probability, excluded, narrowed
-            )
+            if probability >= LEAST_PROBABILITY and not mentions.named[number]:
+                excluded = self.is_contradicted(texts[number], best[0], filter)
+            probability *= not excluded
+            yield SearchResult(best, None, counts[number], probability, excluded)
+
+    def is_contradicted(self, text: str, first: RankedEntry, filter: Filter) -> bool:
+        """Return whether a mention has a word instead of one of the first concept."""
+        number = first.entry.concept
+        return self.agreement.find_contradiction(text, number, filter) is not None
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""
@@ -295,7 +300,13 @@ class MentionSearch:
 
 
 def order_pool(
-    ranker: Ranker, pool: Pool, features: Features, others: Sequence[RankedEntry]
+    ranker: Ranker,
+    chance: Chance,
+    pool: Pool,
+    features: Features,
+    others: Sequence[RankedEntry],
+    *,
+    named: bool,
 ) -> tuple[list[RankedEntry], float]:
     """Order the concepts of a pool by the ranker, before others in their order.
 
@@ -316,53 +327,34 @@ def order_pool(
         for candidate in others
         if candidate.entry.cui not in pool.near
     ]
-    return ordered, ranker.probability(features, scores)
+    return ordered, chance.probability(features, scores, named=named)
 
 
-class Threshold(NamedTuple):
-    """What the first candidate must reach."""
-
-    cosine: float | None  # None = the probability counts
-    probability: float  # 0 = any
-
-    @property
-    def least_probability(self) -> float | None:
-        """The probability that decides; None = a cosine decides, or nothing does."""
-        return (self.probability or None) if self.cosine is None else None
+def choose_threshold(manifest: Manifest, options: LinkOptions) -> float:
+    """Return the probability that a link must have: of the options, else its own."""
+    return manifest.threshold if options.threshold is None else options.threshold
 
 
-def choose_threshold(manifest: Manifest, options: LinkOptions) -> Threshold:
-    """Return the threshold that is in force: the first that there is of these.
-
-    A cosine of the options, the probability learned from annotations, a cosine of the
-    knowledge base, the probability of the order learned from names.
-    """
-    cosine = options.threshold
-    if cosine is None and not manifest.has_ranker:
-        cosine = manifest.threshold
-    ranker = manifest.ranker
-    return Threshold(cosine, ranker.threshold if ranker is not None else 0.0)
+def choose_limits(manifest: Manifest, options: LinkOptions) -> Limits:
+    """Return what the first candidate must reach."""
+    calibration = manifest.calibration
+    return Limits(
+        choose_threshold(manifest, options),
+        options.least_cosine,
+        None if calibration is None else calibration.correction,
+    )
 
 
-def decide(
-    result: SearchResult, threshold: Threshold, *, barred: bool = False
-) -> str | None:
-    """Return why a mention has no concept; None = it has. `barred` as in `Mentions`.
-
-    A concept that the mention only narrows must be sure, unless all are linked.
-    """
+def decide(result: SearchResult, limits: Limits, *, barred: bool = False) -> str | None:
+    """Return why a mention has no concept; None = it has. `barred` as in `Mentions`."""
+    threshold, least = limits.threshold, limits.least_cosine
     if barred:
         return "filtered"
     if result.excluded:
         return EXCLUDED
     if not result.ranked:
         return "below_threshold"
-    probability, every = result.probability or 0, False
-    if threshold.cosine is not None:
-        reached = round_score(result.ranked[0].score) >= threshold.cosine
-        every = threshold.cosine <= 0
-    else:
-        reached = probability >= threshold.probability
-    if not reached:
+    if least is not None and round_score(result.ranked[0].score) < least:
         return "below_threshold"
-    return EXCLUDED if result.narrowed and not every and probability < SURE else None
+    reached = limits.correct(result.probability) >= threshold
+    return None if reached else "below_threshold"

@@ -55,8 +55,7 @@ class Candidate(TypedDict):
         rank: From 1.
         tie: The evidence that ordered concepts of equal score, or "id"; None = no other
             concept has this score.
-        probability: That the first candidate is right; None for the others and if the
-            knowledge base is not calibrated.
+        probability: That the first candidate is right; None for the others.
     """
 
     cui: str

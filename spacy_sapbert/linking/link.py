@@ -10,18 +10,23 @@ import numpy as np
 
 from ..errors import SapbertError
 from .candidates import Candidate, Entry, RankedEntry, round_score
+from .certainty import AMBIGUOUS
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
-from .probability import Logistic, score_probability
+from .probability import DIGITS, Correction
 from .ranking import BY_ID, TieKeys, break_ties
+from .text import clean_text, read_mention
 
 EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 # Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = (
-    *("empty", "no_vector", "filtered", "below_threshold", "ambiguous"),
-    EXCLUDED,
+    *("empty", "no_vector", "filtered", "below_threshold"),
+    *(AMBIGUOUS, EXCLUDED),
 )
 TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
+# Of the mentions that mean one of the concepts with a name, about so many mean the one
+# whose preferred name it is; see "Ties at the first place" in experiments/linker.
+PREFERRED_SHARE = 0.7
 MAX_DISTANCE = 3  # distance of concepts that are not close in the hierarchy
 
 Ranking = list[tuple[RankedEntry, str | None]]  # from `break_ties`
@@ -41,18 +46,36 @@ class SearchResult(NamedTuple):
         ranked: The best first, with all that equal the last.
         note: Reason for no concept, or "truncated".
         counts: How often the mention was annotated with each concept.
-        probability: Of the first concept, by the ranker.
+        probability: That the first concept is right; that one of them is, if several
+            have its score.
         excluded: Whether the mention excludes the first concept: they differ in a
             numeral, a single letter or an opposite.
-        narrowed: Whether they do, but the mention only says more than one of its names.
     """
 
     ranked: list[RankedEntry]
     note: str | None
     counts: Mapping[str, int] = MappingProxyType({})
-    probability: float | None = None
+    probability: float = 0.0
     excluded: bool = False
-    narrowed: bool = False
+
+
+class Limits(NamedTuple):
+    """What the first candidate must reach.
+
+    Attributes:
+        threshold: Least probability; 0 = any.
+        least_cosine: Least score; None = any.
+        correction: Of probabilities; None = they count as they are.
+    """
+
+    threshold: float
+    least_cosine: float | None = None
+    correction: Correction | None = None
+
+    def correct(self, probability: float) -> float:
+        if self.correction is None:
+            return round(probability, DIGITS)
+        return self.correction.correct(probability)
 
 
 class Linked(NamedTuple):
@@ -151,12 +174,11 @@ def link_results(
     *,
     labels: Sequence[str],
     documents: Sequence[int],
-    logistic: Logistic | None,
+    limits: Limits,
 ) -> list[Linked]:
     """Break ties and write the link of each mention.
 
-    Queries, labels and numbers of documents are one for each mention; `logistic` is the
-    calibrated probability, None = not calibrated.
+    Queries, labels and numbers of documents are one for each mention.
     """
     known: dict[Any, Ranking] = {}
 
@@ -164,7 +186,7 @@ def link_results(
         key = (query, label, linked)
         if key not in known:
             counts = results[query].counts
-            evidence = make_evidence(info, options, label, linked, counts)
+            evidence = make_evidence(query.text, info, options, label, linked, counts)
             known[key] = break_ties(results[query].ranked, evidence)
         return known[key]
 
@@ -182,7 +204,7 @@ def link_results(
             )
         ]
     return [
-        make_link(ranking, results[query], info, options, logistic)
+        make_link(ranking, results[query], info, options, limits)
         for query, ranking in zip(queries, rankings, strict=True)
     ]
 
@@ -210,7 +232,7 @@ def make_link(
     result: SearchResult,
     info: ConceptInfo,
     options: LinkOptions,
-    logistic: Logistic | None,
+    limits: Limits,
 ) -> Linked:
     """Return the link of one mention."""
     note = result.note
@@ -236,23 +258,31 @@ def make_link(
         }
         for rank, (candidate, tie) in enumerate(listed, 1)
     ]
-    if candidates and result.probability is not None:
-        candidates[0]["probability"] = result.probability
-    elif candidates and logistic is not None:
-        probability = score_probability(logistic, ranking[0][0].score)
-        candidates[0]["probability"] = float(probability)
-    if (
-        options.ambiguous == "nil"
-        and note in (None, TRUNCATED)
-        and ranking
-        and ranking[0][1] == BY_ID
-    ):
-        note = "ambiguous"
+    if candidates:
+        first, tie = ranking[0]
+        ties = sum(o.key == first.key and o.score == first.score for o, _ in ranking)
+        share = find_share(tie, ties)
+        probability = round(limits.correct(result.probability) * share, DIGITS)
+        candidates[0]["probability"] = probability
+        guessed = options.ambiguous == "nil" and tie == BY_ID
+        if note in (None, TRUNCATED) and (guessed or probability < limits.threshold):
+            note = AMBIGUOUS
     accepted = bool(candidates) and note not in NIL_NOTES
     return Linked(candidates, note, candidates[0]["cui"] if accepted else None)
 
 
+def find_share(tie: str | None, ties: int) -> float:
+    """Return the share that the first of some concepts has of their probability.
+
+    `tie` is the evidence that puts it first, and `ties` their number.
+    """
+    if tie == BY_ID:
+        return 1 / ties
+    return PREFERRED_SHARE if tie == "preferred" else 1.0
+
+
 def make_evidence(
+    text: str,
     info: ConceptInfo,
     options: LinkOptions,
     label: str,
@@ -278,6 +308,9 @@ def make_evidence(
         )
     if counts:
         values["annotated"] = lambda entry: -counts.get(entry.cui, 0)
+    # "Cold" or "COLD", as the mention has it
+    mention = read_mention(text)
+    values["case"] = lambda entry: clean_text(entry.alias) != mention
     values["preferred"] = lambda entry: not entry.preferred
     if ranks:
         values["source"] = rank_sources

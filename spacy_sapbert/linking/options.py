@@ -10,8 +10,9 @@ from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from ..errors import SapbertError
 from .filters import Filter, make_filter
 from .settings_base import (
     OrderedTexts,
@@ -21,9 +22,10 @@ from .settings_base import (
     unknown_setting,
 )
 
-Evidence = Literal["label", "annotated", "preferred", "source", "coherence"]
+Evidence = Literal["label", "annotated", "case", "preferred", "source", "coherence"]
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 Cosine = Annotated[float, Field(ge=-1, le=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
 CHANGES_SEARCH: dict[str, Any] = {"changes_search": True}
 
 
@@ -45,10 +47,17 @@ class LinkOptions(Settings):
         description="number of candidates for a mention",
         json_schema_extra=CHANGES_SEARCH,
     )
-    threshold: Cosine | None = Field(
+    threshold: Probability | None = Field(
         default=None,
-        description="score that the first candidate must reach, else the mention has "
-        "no concept; null = the threshold of the knowledge base, 0 = link everything",
+        description="probability that the first candidate must have, else the mention "
+        "has no concept; null = the threshold of the knowledge base, 0 = link "
+        "everything",
+        json_schema_extra=CHANGES_SEARCH,
+    )
+    least_cosine: Cosine | None = Field(
+        default=None,
+        description="score, a cosine, that the first candidate must reach as well; "
+        "null = any",
         json_schema_extra=CHANGES_SEARCH,
     )
     candidate_threshold: Cosine | None = Field(
@@ -62,7 +71,7 @@ class LinkOptions(Settings):
         "breaks the tie",
     )
     tie_evidence: Annotated[tuple[Evidence, ...], BeforeValidator(order_texts)] = Field(
-        default=("label", "annotated", "preferred", "source"),
+        default=("label", "annotated", "case", "preferred", "source"),
         description="evidence that breaks ties, the most important first",
     )
     source_rank: OrderedTexts = Field(
@@ -91,6 +100,11 @@ class LinkOptions(Settings):
         "defined = true",
     )
 
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def check_threshold(cls, value: Any) -> Any:
+        return check_threshold(value) if isinstance(value, (int, float)) else value
+
     def search_key(self) -> Hashable:
         """Return the values on which a search depends, besides mention and filter."""
         return tuple(getattr(self, name) for name in SEARCH_OPTIONS)
@@ -115,6 +129,18 @@ SEARCH_OPTIONS = [
     name for name, field in OPTIONS.items() if field.json_schema_extra == CHANGES_SEARCH
 ]
 DEFAULT_OPTIONS = LinkOptions()
+
+
+def check_threshold(threshold: float) -> float:
+    """Return a threshold; an error if it cannot be a probability."""
+    if not 0 <= threshold <= 1:
+        raise SapbertError(
+            "E331",
+            "Expected `threshold` to be a probability, from 0 to 1, but got "
+            f"{threshold!r}. Correct it; a limit of the cosine is the option "
+            "`least_cosine`.",
+        )
+    return threshold
 
 
 def change_options(base: LinkOptions, changes: Mapping[str, Any]) -> LinkOptions:

@@ -1,11 +1,13 @@
-"""The probability that a link is right, from its score."""
+"""The probability that a link is right: its fit, its correction, its measures."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+DEFAULT_THRESHOLD = 0.5  # a link is more likely right than wrong
+MEASURED_THRESHOLDS = (0.3, DEFAULT_THRESHOLD, 0.8)  # `kb info` shows what they do
 DIGITS = 6
 MAX_STEPS = 100
 RIDGE = 1e-9  # keeps a step finite if two values say the same
@@ -17,46 +19,54 @@ class TopScores(NamedTuple):
     """The best candidate of each mention, by ascending score. Shape of each: (n,).
 
     Attributes:
-        scores: Its cosine, or the log-odds of its probability if there is a learned
-            order; −inf for a mention without a candidate.
+        scores: Its probability; −inf for a mention without a candidate.
         right: Whether it is a right concept, bool.
         known: Whether the knowledge base has a right concept, bool; the other mentions
             are true NILs.
+        shares: Of the first concept in the probability of those that tie with it.
     """
 
     scores: np.ndarray
     right: np.ndarray
     known: np.ndarray
+    shares: np.ndarray
 
     @classmethod
     def sorted(
-        cls, scores: np.ndarray, right: np.ndarray, known: np.ndarray
+        cls,
+        scores: np.ndarray,
+        right: np.ndarray,
+        known: np.ndarray,
+        shares: np.ndarray | None = None,
     ) -> "TopScores":
-        """Sort scores, right and known by score."""
+        """Sort all by score; without `shares` there are no ties."""
         order = np.argsort(scores, kind="stable")
-        return cls(scores[order], right[order], known[order])
+        shares = np.ones(len(scores)) if shares is None else shares
+        return cls(scores[order], right[order], known[order], shares[order])
 
 
-class Logistic(Protocol):
-    """A logistic curve from score to probability."""
+class Correction(BaseModel):
+    """A correction of probabilities: their log-odds times `slope`, plus `intercept`."""
 
-    @property
-    def slope(self) -> float: ...
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    @property
-    def intercept(self) -> float: ...
+    slope: Annotated[FiniteFloat, Field(gt=0)]
+    intercept: FiniteFloat
 
+    def correct(self, probability: float) -> float:
+        """Return the corrected probability; 0, of what is excluded, stays 0."""
+        if not probability:
+            return 0.0
+        return squash(self.slope * log_odds(probability) + self.intercept)
 
-@dataclass(frozen=True)
-class Curve:
-    """A fitted `Logistic`."""
-
-    slope: float
-    intercept: float
-
-    def score_at(self, probability: float) -> float:
-        """Return the score of a probability; see `log_odds`."""
-        return (log_odds(probability) - self.intercept) / self.slope
+    def after(self, first: "Correction | None") -> "Correction":
+        """Return the correction that does what `first` does, and then this one."""
+        if first is None:
+            return self
+        return Correction(
+            slope=round(self.slope * first.slope, DIGITS),
+            intercept=round(self.slope * first.intercept + self.intercept, DIGITS),
+        )
 
 
 def log_odds(probability: float) -> float:
@@ -64,20 +74,6 @@ def log_odds(probability: float) -> float:
     least = 10**-DIGITS
     probability = min(max(probability, least), 1 - least)
     return math.log(probability / (1 - probability))
-
-
-def score_probability(logistic: Logistic, scores: float | np.ndarray) -> np.ndarray:
-    """Return the probability, in six digits, that the best candidate is right."""
-    logits = logistic.slope * scores + logistic.intercept
-    # The hyperbolic tangent does not overflow as exp does.
-    probabilities: np.ndarray = 0.5 + 0.5 * np.tanh(logits / 2)
-    return probabilities.round(DIGITS)
-
-
-def fit_logistic(scores: np.ndarray, right: np.ndarray) -> Curve:
-    """Fit the probability of a right link from one score; see `fit_logistics`."""
-    slopes, intercept = fit_logistics(scores[:, None], right)
-    return Curve(float(slopes[0]), intercept)
 
 
 def fit_logistics(
@@ -145,12 +141,6 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
             "nil_precision": nil[first] / first,
             "nil_recall": nil[first] / (total - known),
         }
-
-
-def list_beside(threshold: float) -> list[float]:
-    """Return a probability, and one below and two above it, by their log-odds."""
-    odds = log_odds(threshold)
-    return [round(float(squash(odds + step)), 4) for step in (-1, 0, 1, 2)]
 
 
 def squash(logit: float) -> float:

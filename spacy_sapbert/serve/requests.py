@@ -162,17 +162,19 @@ class RootsAnswer(BaseModel):
 
 
 class KbAnswer(BaseModel):
-    """A knowledge base, and what a link must reach: a cosine or a probability.
+    """A knowledge base, and what a link must reach.
 
     Attributes:
+        threshold: Least probability of a link.
+        least_cosine: Least score of a link; null = any.
         reviews: Whether decisions of reviewers are kept.
     """
 
     digest: str
     counts: Counts
     sources: list[str]
-    threshold: float | None
-    least_probability: float | None
+    threshold: float
+    least_cosine: float | None
     calibration: Calibration | None
     taught: Teaching | None
     reviews: bool

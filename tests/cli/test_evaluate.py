@@ -99,13 +99,13 @@ def calibrate(*arguments: Any) -> dict[str, Any]:
 
 
 def test_calibrate_writes_threshold_and_calibration(annotated_file, own_kb):
+    found = calibrate(own_kb, annotated_file, "--dry-run")
+    assert read_version(own_kb).name == "v1"
     result = invoke("calibrate", own_kb, annotated_file, code=0)
     assert "Expected calibration error" in result.output
     manifest = load_kb(own_kb).manifest  # verified
     assert manifest.calibration is not None
-    written = manifest.calibration.model_dump()
-    found = calibrate(own_kb, annotated_file)
-    assert written.items() <= found.items()
+    assert manifest.calibration.model_dump() == found
     assert manifest.threshold == found["threshold"]
     assert found["criterion"] == "f1"
     assert found["files"] == [
@@ -113,12 +113,18 @@ def test_calibrate_writes_threshold_and_calibration(annotated_file, own_kb):
     ]
     counts = ("mentions", "documents", "answered", "right", "nil")
     assert [found[name] for name in counts] == [80, 10, 70, 40, 10]
-    # names have the cosine 1, and the other texts less
-    assert found["threshold"] == pytest.approx(1, abs=1e-5)
+    # names are more probable than the other texts
+    assert 0 < found["threshold"] < 1
     assert (found["precision"], found["linked"]) == (1, 40)
     assert found["recall"] == pytest.approx(4 / 7, abs=1e-6)
     assert found["accuracy"] == pytest.approx(5 / 8, abs=1e-6)
-    assert "f1 on 80 mentions of gold.tsv" in invoke("kb", "info", own_kb).output
+    info = " ".join(invoke("kb", "info", own_kb).output.split())
+    said = f"f1 on 80 mentions of gold.tsv: threshold {found['threshold']:g}, "
+    assert f"{said}precision 1.000" in info
+    assert [at["threshold"] for at in found["thresholds"]] == sorted(
+        {0.3, 0.5, 0.8, found["threshold"]}
+    )
+    assert f"{found['threshold']:g} (used) precision 1.000" in info
     invoke("kb", "verify", own_kb, code=0)
     for secret in ("xyz of", "heart attack", str(annotated_file.parent)):
         assert secret not in result.output
@@ -129,7 +135,9 @@ def test_calibrate_checks_on_other_mentions(annotated_file, own_kb, tmp_path):
     other = tmp_path / "other.tsv"
     text = annotated_file.read_text("utf8").replace("fever\tC0000004", "fever\t-1")
     other.write_text(text, "utf8")
-    assert "E582" in invoke("calibrate", own_kb, other, "--check", code=1).output
+    found = calibrate(own_kb, other, "--check")  # of one that is not calibrated
+    assert (found["threshold"], found["nil"]) == (0.5, 20)
+    assert "criterion" not in found
     invoke("calibrate", own_kb, annotated_file, code=0)
     before = read_version(own_kb)
     found = calibrate(own_kb, other, "--check")
@@ -155,25 +163,19 @@ def test_calibrate_changes_only_the_version_that_was_scored(
 
 @pytest.fixture
 def ordered_kb(make_kb, letters_order, few_concepts, tmp_path) -> Path:
-    ranker = letters_order.ranker.model_copy(
-        update={"chance": {"margin": 0.1, "cosine": 30.0}, "intercept": -29.0}
-    )
-    order = letters_order.model_copy(update={"ranker": ranker})
-    return Path(make_kb(tmp_path, few_concepts, learned=order))
+    return Path(make_kb(tmp_path, few_concepts, learned=letters_order))
 
 
 def test_calibrate_corrects_the_probability_of_an_order(annotated_file, ordered_kb):
     before = load_kb(ordered_kb)
     found = calibrate(ordered_kb, annotated_file)
     after = load_kb(ordered_kb)
-    assert (found["by"], after.manifest.threshold) == ("probability", None)
-    assert after.ranker is not None
-    assert after.ranker.threshold == found["threshold"]
+    assert after.manifest.threshold == found["threshold"]
     (old,), (new,) = (kb.link(["xyz of feverr"]) for kb in (before, after))
     assert [c["cui"] for c in old.candidates] == [c["cui"] for c in new.candidates]
     odds = [log_odds(each.candidates[0]["probability"] or 0) for each in (old, new)]
-    logistic = found["logistic"]
-    expected = logistic["slope"] * odds[0] + logistic["intercept"]
+    correction = found["correction"]
+    expected = correction["slope"] * odds[0] + correction["intercept"]
     assert odds[1] == pytest.approx(expected, abs=1e-3)
     # what was measured is what is linked
     golds = [
@@ -186,6 +188,5 @@ def test_calibrate_corrects_the_probability_of_an_order(annotated_file, ordered_
     assert sum(each.cui is not None for each in linked) == found["linked"]
     checked = calibrate(ordered_kb, annotated_file, "--check")
     names = ("threshold", "linked", "precision", "recall", "f1", "calibration_error")
-    measured = [found[n] for n in names]  # rounded to six digits
-    assert [checked[n] for n in names] == pytest.approx(measured, abs=1e-5)
+    assert [checked[n] for n in names] == [found[n] for n in names]
     assert f"{found['threshold']:.3f}" in invoke("kb", "versions", ordered_kb).output

@@ -1,6 +1,7 @@
 import csv
 import json
 import platform
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     result = run_kb(
         *("build", concepts_file, kb, "--encoder", tiny_encoder),
         *("--backend", "hnsw", "--setting", "M=8", "--setting", "ef=50"),
-        *("--pooling", "cls", "--threshold", "0.5", "--source", "made up 1.0"),
+        *("--pooling", "cls", "--threshold", "0.4", "--source", "made up 1.0"),
         *("--engine", "torch"),
         code=0,
     )
@@ -35,7 +36,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     assert manifest.index.settings["ef_construction"] == 200
     assert manifest.encoder.pooling == "cls"
     assert manifest.encoder.max_length == 25
-    assert manifest.threshold == 0.5
+    assert manifest.threshold == 0.4
     assert manifest.sources == ["made up 1.0"]
 
 
@@ -54,11 +55,12 @@ def test_kb_commands_are_commands_of_spacy(sample_kb):
 
 def test_kb_search_prints_candidates_in_order(sample_kb):
     words = ("search", sample_kb, "pyrexia", "head pain", "-k", 2)
-    first, second = run_kb(*words, code=0).output.split("\n\nhead pain\n")
+    first, second = run_kb(*words, code=0).output.split("\n\nhead pain (")
     rows = [line.split() for line in first.splitlines()[4:]]
     assert [row[0] for row in rows] == ["1", "2"]
     assert rows[0][1:] == ["1.000", "C0000004", "Fever", "Pyrexia", "T184"]
     assert "C0000007" in second
+    assert all("probability of the first: " in found for found in (first, second))
     data = json.loads(run_kb(*words, "--json", code=0).output)
     assert [found["mention"] for found in data] == ["pyrexia", "head pain"]
     assert [len(found["candidates"]) for found in data] == [2, 2]
@@ -155,6 +157,23 @@ run_explain = partial(invoke, "explain")
 def facts(output: str) -> dict[str, str]:
     lines = (line for line in output.splitlines() if line[:1].isalpha())
     return {line[:11].strip(): line[13:] for line in lines}
+
+
+def test_explain_with_a_threshold_of_the_options(sample_kb):
+    """By an option of its own or with `--setting`, which comes last."""
+    for words, expected in (
+        ((), (0.5, None)),
+        (("--threshold", 0.6, "--least-cosine", 0.7), (0.6, 0.7)),
+        (("--threshold", 0.6, "--setting", "threshold=0.7"), (0.7, None)),
+        (("--setting", "threshold=0.8", "--setting", "least_cosine=-0.5"), (0.8, -0.5)),
+    ):
+        found = json.loads(run_explain(sample_kb, "fever", *words, "--json").stdout)
+        assert (found["threshold"], found["least_cosine"]) == expected
+    done = run_explain(sample_kb, "fever", "--threshold", -0.5, code=1)
+    assert re.search(r"\[E331\].*a probability.*`least_cosine`", done.output)
+    words = ("--threshold", 0, "--least-cosine", 1)
+    lines = facts(run_explain(sample_kb, "fevr", *words, code=3).stdout)
+    assert (lines["threshold"], lines["least score"]) == ("0", "1")
 
 
 def test_explain_prints_the_link_and_suggestions(sample_kb):

@@ -91,7 +91,7 @@ def test_link_entities_of_json_lines_are_kept_without_their_ids(sample_kb, tmp_p
     rows = [{"text": text, "entities": entities}, {"text": "fever", "entities": []}]
     path = write_lines(tmp_path / "notes.jsonl", *rows, {"text": "fever"})
     output = tmp_path / "linked.jsonl"
-    link(sample_kb, path, "--output", output, "--threshold", 0.999)
+    link(sample_kb, path, "--output", output, "--least-cosine", 0.999)
     assert "GOLD" not in output.read_text()
     assert describe(read_lines(output)) == [
         ("notes.jsonl:1", [("fever", "D", "C0000004"), ("zz", "ENTITY", None)]),
@@ -108,7 +108,7 @@ def test_link_ids_of_a_docbin_do_not_reach_the_output(sample_kb, tmp_path):
     doc.spans["sc"] = spans
     doc.set_ents(spans)
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "gold.spacy")
-    config = {"kb": str(sample_kb), "spans_key": "sc", "threshold": 0.999}
+    config = {"kb": str(sample_kb), "spans_key": "sc", "least_cosine": 0.999}
     nlp.add_pipe("sapbert_linker", config=config)
     nlp.to_disk(tmp_path / "pipeline")
     output = tmp_path / "linked.jsonl"

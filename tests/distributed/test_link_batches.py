@@ -200,7 +200,7 @@ def test_link_batches_writes_the_digest_of_the_version_that_linked(own_kb, tmp_p
     link = LinkBatches(tmp_path / "pipeline")
     old = read_version(own_kb).manifest.digest
     assert link(make_table("fever")).column("kb_digest").to_pylist() == [old]
-    add_concepts(load_kb(own_kb), [Concept("L1", ["Fever"])])
+    add_concepts(load_kb(own_kb), [Concept("L1", ["ward 1"])])
     rows = link(make_table("fever")).to_pylist()
     digest = read_version(own_kb).manifest.digest
     assert [(row["cui"], row["kb_digest"]) for row in rows] == [("C0000004", digest)]

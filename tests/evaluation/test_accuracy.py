@@ -25,6 +25,7 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.kb.knowledge_base import load_kb
+from tests.building import make_chance
 
 rankings = st.lists(
     st.tuples(st.sampled_from([0.9, 0.8, 0.7]), st.sampled_from("abcd")), max_size=6
@@ -186,28 +187,32 @@ def test_evaluate_kb_under_a_learned_order(
     make_kb, letters_order, few_concepts, tmp_path
 ):
     """Scores are reciprocal ranks, and links are counted at some thresholds."""
-    chance = {"chance": {"cosine": 30.0}, "intercept": -29.0, "threshold": 0.5}
-    ranker = letters_order.ranker.model_copy(update=chance)
-    order = letters_order.model_copy(update={"ranker": ranker})
-    kb = load_kb(make_kb(tmp_path, few_concepts, learned=order))
+    chance = make_chance(8.0, 0.7)
+    kb = load_kb(make_kb(tmp_path, few_concepts, learned=letters_order, chance=chance))
     mentions = {"Fever": "C0000004", "pyrexias": "C0000004", "hearty": "C0000003"}
     mentions |= {"MI": "C0000002", "headache": "C0000007", "diabetic": "C0000005"}
     mentions |= {"hand": "C77", "head": "C78", "febril": "C0000004"}
     path = tmp_path / "gold.txt"
     path.write_text("".join(f"{m}||{cui}\n" for m, cui in mentions.items()), "utf8")
     settings = EvaluationSettings(ks=(1, 3))
-    found = evaluate_kb(kb, [path], settings, recall_queries=2)
+    found = evaluate_kb(kb, [path], settings, recall_queries=2, threshold=0.65)
+    assert found.results["settings"]["threshold"] == 0.65
+    near = evaluate_kb(kb, [path], settings, recall_queries=2, least_cosine=0.999)
+    # Only names are linked then: fever, pyrexias and headache are right.
+    recalls = [link["recall"] for link in near.results["links"]]
+    assert recalls[:2] == [round(3 / 7, 4)] * 2
+    assert near.predictions == found.predictions
     assert found.results["index_recall"]["queries"] == 2
     scores = {row["line"]: row["scores"] for row in found.predictions}
     assert scores[1] == pytest.approx([1, 1 / 2, 1 / 3])
     assert scores[4] == [1, 1, 1 / 3]  # of two that tie
-    firsts = [link.candidates[0] for link in kb.link([*mentions], k=1, threshold=-1)]
+    firsts = [link.candidates[0] for link in kb.link([*mentions], k=1, threshold=0)]
     chances = np.array([first["probability"] for first in firsts])
     golds = [*mentions.values()]
     right = np.array([f["cui"] == cui for f, cui in zip(firsts, golds, strict=True)])
     nil = np.array([cui in ("C77", "C78") for cui in golds])
     links = found.results["links"]
-    assert len({link["threshold"] for link in links}) == len(links) > 2
+    assert [link["threshold"] for link in links] == [0.3, 0.5, 0.65, 0.8]
     for link in links:
         linked = chances >= link["threshold"]
         share = {

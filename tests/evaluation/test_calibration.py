@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,18 +12,18 @@ from spacy_sapbert.evaluation.calibration import (
     calibration_error,
     choose_threshold,
     compute_measures,
+    correct_top,
+    fit_correction,
+    measure,
     parse_criterion,
     read_gold_files,
     score_top1,
+    share_of_first,
     sort_scores,
 )
 from spacy_sapbert.formats.gold import GoldDocument, GoldMention
 from spacy_sapbert.kb.folder.records import Calibration
-from spacy_sapbert.linking.probability import (
-    fit_logistic,
-    fit_logistics,
-    score_probability,
-)
+from spacy_sapbert.linking.probability import Correction, fit_logistics, log_odds
 
 F1, ACCURACY = "f1", "accuracy"
 ANSWERS = st.lists(
@@ -39,7 +38,7 @@ ANSWERS = st.lists(
 
 def make_scores(rows: list[tuple]) -> TopScores:
     return sort_scores(
-        [(s, kind == "right" and s is not None, kind != "nil") for s, kind in rows]
+        [(s, kind == "right" and s is not None, kind != "nil", 1) for s, kind in rows]
     )
 
 
@@ -48,12 +47,12 @@ def list_thresholds(top: TopScores) -> np.ndarray:
 
 
 def sample_scores(mentions: int, *, seed: int = 0, slope: float = 12) -> TopScores:
-    """Scores of which 1 / (1 + exp(−slope · (score − 0.7))) are right."""
+    """Probabilities of which 1 / (1 + exp(−slope · (probability − 0.7))) are right."""
     rng = np.random.default_rng(seed)
     scores = rng.uniform(0.4, 1, mentions).round(6)
     right = rng.random(mentions) < 1 / (1 + np.exp(-slope * (scores - 0.7)))
     known = right | (rng.random(mentions) < 0.9)
-    return sort_scores(list(zip(scores, right, known, strict=True)))
+    return sort_scores([(*row, 1) for row in zip(scores, right, known, strict=True)])
 
 
 @pytest.mark.parametrize(
@@ -107,30 +106,30 @@ def test_choose_threshold_reaches_the_criterion_and_none_is_better(rows, percent
 
 
 @pytest.mark.parametrize("mentions", [60, 2000])
-def test_fit_logistic_equals_scikit_learn(mentions):
+def test_fit_correction_equals_scikit_learn(mentions):
     linear_model = pytest.importorskip("sklearn.linear_model", reason="no scikit-learn")
     top = sample_scores(mentions)
     hits, misses = top.right.sum(), (~top.right).sum()
     # each mention as a right and a wrong one, weighted by Platt's targets
     targets = np.where(top.right, (hits + 1) / (hits + 2), 1 / (misses + 2))
     model = linear_model.LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000)
+    odds = np.log(top.scores / (1 - top.scores))
     model.fit(
-        np.concatenate([top.scores, top.scores])[:, None],
+        np.concatenate([odds, odds])[:, None],
         np.repeat([1, 0], mentions),
         sample_weight=np.concatenate([targets, 1 - targets]),
     )
-    logistic = fit_logistic(top.scores, top.right)
-    slope, intercept = logistic.slope, logistic.intercept
-    assert slope == pytest.approx(model.coef_[0, 0], rel=1e-4)
-    assert intercept == pytest.approx(model.intercept_[0], rel=1e-4)
+    correction = fit_correction(top)
+    assert correction.slope == pytest.approx(model.coef_[0, 0], rel=1e-4)
+    assert correction.intercept == pytest.approx(model.intercept_[0], rel=1e-4)
 
 
-def test_fit_logistic_is_finite_if_a_score_separates_right_from_wrong():
-    scores = np.array([0.5] * 30 + [0.9] * 30)
-    logistic = fit_logistic(scores, scores > 0.7)
-    # two free numbers and two scores: Platt's targets are met
-    found = score_probability(logistic, np.array([0.5, 0.9]))
-    assert found.tolist() == [round(1 / 32, 6), round(31 / 32, 6)]
+def test_fit_correction_is_finite_if_a_probability_separates_right_from_wrong():
+    rows = [(0.5, False, True, 1)] * 30 + [(0.9, True, True, 1)] * 30
+    corrected = correct_top(sort_scores(rows), fit_correction(sort_scores(rows)))
+    # two free numbers and two probabilities: Platt's targets are met
+    expected = [1 / 32] * 30 + [31 / 32] * 30
+    assert corrected.scores.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_fit_logistics_ignores_a_value_that_is_nearly_constant():
@@ -150,30 +149,65 @@ def test_calibration_error_by_hand():
     assert calibration_error(probabilities, right) == pytest.approx(expected, abs=1e-6)
 
 
-def known(found: dict[str, Any]) -> Calibration:
-    return Calibration.model_validate(found)
+def test_calibrate_makes_probabilities_right():
+    """They are far off, and those of other mentions are not any more."""
+    top, other = sample_scores(3000), sample_scores(3000, seed=1)
+    before = measure(other, {}, 0.5)
+    found = Calibration.model_validate(calibrate(top, {}, F1))
+    assert found.criterion == F1
+    after = measure(correct_top(other, found.correction), {}, found.threshold)
+    assert before["calibration_error"] > 0.15
+    assert after["calibration_error"] < 0.04
+    assert after["f1"] == pytest.approx(found.f1, abs=0.03)
+    # What is linked at the threshold is what was measured.
+    corrected = correct_top(top, found.correction)
+    assert found.linked == (corrected.scores >= found.threshold).sum()
+    at = {figure.threshold: figure for figure in found.thresholds}
+    assert {*at} == {0.3, 0.5, 0.8, found.threshold}
+    assert at[found.threshold].precision == pytest.approx(found.precision, abs=1e-4)
 
 
-def test_calibrate_has_no_precision_above_every_score():
-    found = {**calibrate(sample_scores(200), {}, F1), "threshold": 0.99}
-    top = sample_scores(200)
-    checked = calibrate(top._replace(scores=top.scores - 0.1), {}, F1, known(found))
-    assert checked["precision"] is None
-    assert checked["recall"] == checked["linked"] == 0
+def test_calibrate_again_changes_nothing():
+    top = sample_scores(2000)
+    first = Calibration.model_validate(calibrate(top, {}, F1))
+    corrected = correct_top(top, first.correction)
+    again = Calibration.model_validate(calibrate(corrected, {}, F1, first))
+    assert again.threshold == pytest.approx(first.threshold, abs=2e-4)
+    for name in ("slope", "intercept"):
+        values = [getattr(each.correction, name) for each in (first, again)]
+        assert values[1] == pytest.approx(values[0], rel=5e-3)
+
+
+def test_measure_of_a_threshold_above_every_probability():
+    found = measure(sample_scores(200), {}, 1.0)
+    assert found["precision"] is None
+    assert found["recall"] == found["linked"] == 0
+
+
+def test_correct_top_corrects_what_several_concepts_share():
+    rows = [(None, False, True, 1), (0.2, True, True, 1), (0.3, True, True, 1 / 3)]
+    top = sort_scores([*rows, (0.9, True, True, 1)])
+    corrected = correct_top(top, Correction(slope=2.0, intercept=1.0))
+    odds = {p: 1 / (1 + np.exp(-1 - 2 * log_odds(p))) for p in (0.2, 0.9)}
+    # Of three concepts, of which one is meant with 0.9, and which come in between
+    expected = sorted([odds[0.2], odds[0.9] / 3, odds[0.9]])
+    assert corrected.scores[0] == -np.inf
+    assert corrected.scores[1:] == pytest.approx(expected, abs=1e-6)
+    assert corrected.shares.tolist() == [1, 1, 1 / 3, 1]
 
 
 def rising(right: list[bool]) -> TopScores:
-    return sort_scores([(0.5 + n / 1000, hit, True) for n, hit in enumerate(right)])
+    return sort_scores([(0.5 + n / 1000, hit, True, 1) for n, hit in enumerate(right)])
 
 
 @pytest.mark.parametrize(
     ("top", "code"),
     [
         (sample_scores(49), "E582.*at least 50.*49"),
-        (sort_scores([(None, False, True)] * 60), "E582.*got 0"),
+        (sort_scores([(None, False, True, 1)] * 60), "E582.*got 0"),
         (rising([True] * 60), "E582.*60 mentions.*all are right"),
-        (sort_scores([(0.7, n % 3 > 0, True) for n in range(60)]), "E582.*higher"),
-        (rising([True] * 40 + [False] * 20), "E582.*higher scores than wrong"),
+        (sort_scores([(0.7, n % 3 > 0, True, 1) for n in range(60)]), "E582.*probable"),
+        (rising([True] * 40 + [False] * 20), "E582.*more probable than wrong"),
     ],
 )
 def test_calibrate_refuses_answers_that_decide_nothing(top, code):
@@ -217,5 +251,18 @@ def test_score_top1_compares_with_the_gold_ids(kb, mention, parts, expected):
     gold = GoldMention(-1, -1, "", mention, [part.split("|") for part in parts], 2)
     aliases = {"OMIM:1": "C0000004", "C0000004": "C0000004"}
     top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", [gold])]}, aliases)
-    found = [top.scores[0] > 0.999, bool(top.right[0]), bool(top.known[0])]
+    found = [top.scores[0] > -np.inf, bool(top.right[0]), bool(top.known[0])]
     assert found == expected
+
+
+def test_score_top1_knows_the_share_of_concepts_that_tie(kb):
+    texts = ("MI", "Fever")
+    golds = [GoldMention(-1, -1, "", text, [["C0000001"]], 2) for text in texts]
+    top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", golds)]}, {})
+    assert (top.shares.tolist(), top.right.tolist()) == ([0.5, 1], [True, False])
+    assert 0 < top.scores[0] < 0.5 < top.scores[1]
+    (linked,) = kb.link(["MI"])
+    for tie, share in (("id", 0.5), ("preferred", 0.7), ("label", 1.0)):
+        candidates = [{**one, "tie": one["tie"] and tie} for one in linked.candidates]
+        assert share_of_first(candidates) == share
+    assert share_of_first([]) == 1

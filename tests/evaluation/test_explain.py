@@ -96,11 +96,15 @@ def kbs(kb, cold_kb, incomplete_kb, make_kb, tmp_path) -> dict[str, KnowledgeBas
 
 
 def describe(found: Explanation, folder: str) -> dict[str, Any]:
-    """Return what of an explanation no other processor changes: no score, no rank."""
+    """Return what of an explanation no other processor changes: no score, no rank.
+
+    A threshold is there if it is not the default.
+    """
     said: dict[str, Any] = {"link": found.cui or found.note}
     said |= {"read as": found.text} if found.text != found.mention else {}
-    for name in ("truncated", "document", "threshold", "least_probability"):
+    for name in ("truncated", "document", "least_cosine"):
         said |= {name: value} if (value := getattr(found, name)) else {}
+    said |= {"threshold": found.threshold} if found.threshold != 0.5 else {}
     filtered = [f"{c.cui} by {', '.join(c.filtered_by)}" for c in found.filtered]
     if filtered:
         said["filtered"] = sorted(filtered)
@@ -110,7 +114,11 @@ def describe(found: Explanation, folder: str) -> dict[str, Any]:
         said |= {"relation": expected.relation} if expected.relation else {}
         said |= {"filtered by": expected.filtered_by} if expected.filtered_by else {}
     said["suggestions"] = [
-        re.sub("k = [0-9]+", "k = …", text.replace(folder, "KB"))
+        re.sub(
+            "(k =|probability is|score is|`threshold` above) [0-9.]*[0-9]",
+            "\\1 …",
+            text.replace(folder, "KB"),
+        )
         for text in found.suggestions
     ]
     return said

@@ -59,7 +59,8 @@ OUTCOMES = [
     ("no fever", "fever", ["C0000004"], True, "C0000004", 1, []),
     ("pyrexia", "pyrexia", ["C0000001"], False, "C0000004", 7,
      ["the expected is rank 7"]),
-    ("MI", "MI", ["C0000001", "C0000002"], True, "C0000001", 1, []),
+    ("MI", "MI", ["C0000001", "C0000002"], False, None, 1,  # they share the name
+     ["the expected is rank 1"]),
     ("--", "--", ["NIL"], True, None, None, []),
     ("fever", "fever", ["NIL"], False, "C0000004", None, []),
     ("--", "--", ["C0000004"], False, None, None, ["the expected is no candidate"]),

@@ -34,7 +34,7 @@ USUAL = "English"
 OPTIONS: dict[str, dict[str, Any]] = {
     USUAL: {"filter": Filter(document_language="en")},
     "any": {},
-    "all": {"threshold": -1, "candidate_threshold": 0.8},
+    "all": {"threshold": 0, "candidate_threshold": 0.8},
     "types": {"filter": {"types": ["T184", "T191"]}},
     "sources": {"filter": {"sources": ["GLOBE"]}, "source_rank": ["GLOBE", "ATLAS"]},
     "ties": {"ambiguous": "nil", "tie_evidence": ["source"], "source_rank": ["GLOBE"]},
@@ -95,7 +95,7 @@ def ask(kb: KnowledgeBase, later: KnowledgeBase, taught: Path) -> Iterator[Case]
         if update.status != "kept":
             yield ["update", *pair, f"{update.status}, {update.cui}: {update.why}"]
     yield ["update", "links that are kept", kept]
-    terms = [Query(f"{text} [{number}]") for number, text in enumerate(mentions[::4])]
+    terms = [Query(f"{number}. {text}") for number, text in enumerate(mentions[::4])]
     terms.append(Query("ear pain", ("T047",)))
     for term, found in zip(terms, map_queries(kb, terms, DEFAULT_OPTIONS), strict=True):
         answer = f"{found.read_as}: {found.status}, {describe(found.cui, found.note)}"
@@ -123,7 +123,7 @@ def test_a_concept_that_is_lacking_is_never_another_one_of_its_family(
 ):
     """Another numeral, letter or side, or the opposite, even if all are linked."""
     kb = load_kb(thousand_names_kb)
-    for options in (OPTIONS[USUAL], {"threshold": -1}):
+    for options in (OPTIONS[USUAL], {"threshold": 0}):
         links = kb.link([*LACKING], **options)
         for linked, (mention, family) in zip(links, LACKING.items(), strict=True):
             assert linked.cui is None or not linked.cui.startswith(family), mention

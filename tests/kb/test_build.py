@@ -12,7 +12,7 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.adjust import change_kb
-from spacy_sapbert.kb.building import row_vectors
+from spacy_sapbert.kb.building import build, row_vectors
 from spacy_sapbert.kb.building.build import BuildOptions, build_kb
 from spacy_sapbert.kb.building.row_vectors import (
     check_plan,
@@ -26,6 +26,7 @@ from spacy_sapbert.kb.indexes.exact import Exact
 from spacy_sapbert.kb.indexes.faiss_graph import Faiss
 from spacy_sapbert.kb.indexes.hnsw import Hnsw
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.linking.chance import PLAIN, load_chance
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from tests.building import build_small_kb
 from tests.commands import invoke
@@ -118,8 +119,8 @@ def test_build_kb_that_fails_leaves_nothing(
 def test_options_of_a_build_are_checked_before_it_begins():
     assert BuildOptions(threshold=1).index is None
     assert BuildOptions(backend_settings={"M": 8}).index == Hnsw(M=8)
-    assert BuildOptions(threshold=-1, backend="exact").index == Exact()
-    for wrong in ({"threshold": 1.01}, {"threshold": -1.01}, {"order": "x"}):
+    assert BuildOptions(threshold=0, backend="exact").index == Exact()
+    for wrong in ({"threshold": 1.01}, {"threshold": -0.01}, {"order": "x"}):
         with pytest.raises(SapbertError, match="E331"):
             BuildOptions(**wrong)
 
@@ -135,9 +136,9 @@ def test_kb_set_measures_the_recall_anew(tiny_encoder, tmp_path):
     write_concepts(path, concepts)
     settings = {"M": 8, "ef_construction": 20, "ef": 1}
     built = build_small_kb(path, kb, tiny_encoder, backend_settings=settings)
-    invoke("kb", "set", kb, "ef=400", "threshold=0.5", code=0)
+    invoke("kb", "set", kb, "ef=400", "threshold=0.4", code=0)
     manifest = read_version(kb).manifest
-    assert (manifest.threshold, manifest.index.settings["ef"]) == (0.5, 400)
+    assert (manifest.threshold, manifest.index.settings["ef"]) == (0.4, 400)
     assert manifest.digest != built.digest
     assert built.recall is not None
     assert manifest.recall is not None
@@ -262,3 +263,22 @@ def test_check_plan_keeps_vectors_of_another_plan_unless_they_are_to_be_replaced
     assert {path.name for path in tmp_path.iterdir()} == {"plan.json", "vectors"}
     assert check_plan(tmp_path, plan, index, replace=True) == {}
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("most_rows", [0, 1_000_000])
+def test_knowledge_bases_without_an_order_have_the_same_decision(
+    concepts_file, tiny_encoder, most_rows, monkeypatch, tmp_path
+):
+    """Above the rows of 3-grams, and below the names of which an order is learned."""
+    monkeypatch.setattr(build, "MOST_ROWS", most_rows)
+    build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder)
+    kb = load_kb(tmp_path / "kb")
+    assert kb.ranker is None
+    assert kb.manifest.chance == load_chance(PLAIN)
+    nonsense = kb.link(["parking ticket", "qwertz", "blue car", "TNF-a"])
+    for linked in nonsense:
+        assert linked.cui is None
+        assert 0 <= linked.candidates[0]["probability"] < kb.manifest.threshold
+    (named,) = kb.link(["Fevers"])
+    assert named.cui == "C0000004"
+    assert named.candidates[0]["probability"] > 0.9

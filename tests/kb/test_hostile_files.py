@@ -144,6 +144,7 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
     {"index__backend": "exact"},
     {"index__settings__M": 0},
     {"threshold": 1e300},
+    {"threshold": -0.1},
     {"nverlay": None},
     {"overlay": {"concepts": 0, "rows": 0, "removed": 0}},
     {"files__index.hnsw__size": -1},
@@ -155,7 +156,9 @@ OUT_OF_RANGE: list[dict[str, Any]] = [
 # of a calibration
 WRONG: list[dict[str, Any]] = [
     {"threshold": float("nan")},
-    {"logistic": {"slope": 1.0, "intercept": float("inf")}},
+    {"threshold": 1.1},
+    {"correction": {"slope": 1.0, "intercept": float("inf")}},
+    {"correction": {"slope": 0.0, "intercept": 1.0}},
     {"files": ["train.tsv"]},
 ]
 CALIBRATION = make_calibration().model_dump()

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.nearest import add_concepts as add_nearest
-from spacy_sapbert.kb.search import VOCABULARY_NAME, Threshold, decide, order_pool
+from spacy_sapbert.kb.search import VOCABULARY_NAME, decide, order_pool
 from spacy_sapbert.linking.candidates import Entry, RankedEntry
-from spacy_sapbert.linking.certainty import SURE
+from spacy_sapbert.linking.chance import OF_FIRST, Chance
 from spacy_sapbert.linking.features import (
     EXCLUDED,
     MISSPELLED,
@@ -20,8 +20,10 @@ from spacy_sapbert.linking.features import (
     FoundName,
     pool_concepts,
 )
-from spacy_sapbert.linking.link import Linked, SearchResult
-from spacy_sapbert.linking.ranker import OF_FIRST, Ranker, Weights
+from spacy_sapbert.linking.link import Limits, Linked, SearchResult
+from spacy_sapbert.linking.probability import Correction
+from spacy_sapbert.linking.ranker import Ranker, Weights
+from spacy_sapbert.linking.trees import Trees
 from spacy_sapbert.vocabularies.concepts import Concept
 
 PLACES = {"ENG": [0, 1]}
@@ -41,7 +43,8 @@ MENTIONS += ["pains", "ward", "cardiac", "hart atack", "febrile", "attack, heart
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
-        "threshold": st.sampled_from([-1.0, 0.6, 0.9, 0.99]),
+        "threshold": st.sampled_from([0.0, 0.6, 0.9, 0.99]),
+        "least_cosine": st.sampled_from([-1.0, 0.6, 0.9, 0.99]),
         "filter": st.sampled_from([{}, {"types": ["T184"]}, {"deny": ["C3"]}]),
     },
 )
@@ -114,7 +117,6 @@ def test_a_link_does_not_depend_on_the_batch_or_on_k(
 def test_a_name_that_was_added_is_linked_as_if_it_had_been_built_in(
     built, edited, mentions, options, k
 ):
-    options = {"threshold": 0.5, **options}  # each has an estimate of its own
     for one, other in zip(
         built.link(mentions, k=k, **options),
         edited.link(mentions, k=k, **options),
@@ -154,34 +156,47 @@ def test_concepts_that_an_order_does_not_know_come_last():
     lowest = Weights(mean={}, scale={}, weight={}, temperature=-10.0)
     ranker = Ranker(known=lowest)
     others = [rank("B", 0.8), rank("C", 0.7), rank("D", -0.5)]
-    ordered, probability = order_pool(ranker, pool, features, others)
+    trees = Trees(trees=["margin>1.5: 0 2", "margin>0.5: 0 1"])
+    chance = Chance(trees=trees, intercept=0.0, names=[0.0, 0.0])
+    ordered, probability = order_pool(
+        ranker, chance, pool, features, others, named=False
+    )
     expected = [("B", -8), ("A", -9), ("C", -10.3), ("D", -11.5)]
     assert list_keys(ordered) == [(cui, pytest.approx(key)) for cui, key in expected]
     assert [concept.score for concept in ordered] == [0.8, 0.9, 0.7, -0.5]
     assert probability == pytest.approx(1 / (1 + np.exp(-1)), abs=1e-6)
     nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
-    assert order_pool(ranker, nothing, features, others) == ([], 0.0)
+    empty = order_pool(ranker, chance, nothing, features, others, named=False)
+    assert empty == ([], 0.0)
+
+
+LESS = Correction(slope=1.0, intercept=-1.0)
 
 
 @pytest.mark.parametrize(
-    ("result", "threshold", "note"),
+    ("result", "limits", "note"),
     [
-        ({"probability": 0.3}, (None, 0.3), None),
-        ({"probability": 0.29}, (None, 0.3), "below_threshold"),
-        ({"probability": None}, (None, 0.0), None),
-        ({"probability": None}, (None, 0.1), "below_threshold"),
-        # a threshold is reached by the score that is shown
-        ({"ranked": [rank("A", 0.94996)]}, (0.95, 0.0), None),
-        ({"ranked": [rank("A", 0.94994)]}, (0.95, 0.0), "below_threshold"),
-        ({"excluded": True}, (-1, 0.0), "excluded"),
-        ({"ranked": []}, (-1, 0.0), "below_threshold"),
-        ({"narrowed": True, "probability": SURE}, (None, 0.3), None),
-        ({"narrowed": True, "probability": SURE - 0.01}, (None, 0.3), "excluded"),
-        ({"narrowed": True}, (0.1, 0.3), "excluded"),
-        ({"narrowed": True}, (0.0, 0.3), None),
+        ({"probability": 0.5}, {}, None),
+        ({"probability": 0.49}, {}, "below_threshold"),
+        ({"probability": 0.3}, {"threshold": 0.3}, None),
+        ({"probability": 0.0}, {"threshold": 0.0}, None),
+        # a limit of cosines is reached by the score that is shown …
+        ({"ranked": [rank("A", 0.94996)]}, {"least_cosine": 0.95}, None),
+        ({"ranked": [rank("A", 0.94994)]}, {"least_cosine": 0.95}, "below_threshold"),
+        # … and the probability counts too, also with any cosine
+        ({"probability": 0.4}, {"least_cosine": 0.5}, "below_threshold"),
+        ({"probability": 0.4}, {"least_cosine": -1.0}, "below_threshold"),
+        ({"probability": 0.4}, {"least_cosine": 0.5, "threshold": 0.4}, None),
+        ({}, {"least_cosine": 0.95, "threshold": 0.0}, "below_threshold"),
+        # a correction of the log-odds by -1: log(0.7 / 0.3) - 1 < 0
+        ({"probability": 0.7}, {"correction": LESS}, "below_threshold"),
+        ({"probability": 0.74}, {"correction": LESS}, None),
+        ({"excluded": True}, {"threshold": 0.0}, "excluded"),
+        ({"ranked": []}, {"threshold": 0.0}, "below_threshold"),
     ],
 )
-def test_decisions_by_hand(result, threshold, note):
-    given = SearchResult([rank("A", 0.9)], None)._replace(**result)
-    assert decide(given, Threshold(*threshold)) == note
-    assert decide(given, Threshold(*threshold), barred=True) == "filtered"
+def test_decisions_by_hand(result, limits, note):
+    given = SearchResult([rank("A", 0.9)], None, probability=0.9)._replace(**result)
+    limits = Limits(**{"threshold": 0.5, **limits})
+    assert decide(given, limits) == note
+    assert decide(given, limits, barred=True) == "filtered"

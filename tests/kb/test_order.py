@@ -20,20 +20,17 @@ from spacy_sapbert.kb.learned_order.fit import (
     Example,
     check_right,
     compute_chances,
-    fit_probability,
+    fit_taught,
     fit_weights,
     measure_thresholds,
 )
 from spacy_sapbert.kb.learned_order.names import (
     LEFT_FAR,
     LEFT_OUT,
-    NO_CONCEPT,
-    NO_WORD,
     NameExample,
     NameMention,
     choose_examples,
     choose_names,
-    choose_threshold,
     has_enough,
     language_of,
     make_batch,
@@ -48,10 +45,12 @@ from spacy_sapbert.kb.learned_order.noise import (
     join_words,
     type_wrong,
 )
+from spacy_sapbert.linking.chance import OF_FIRST, OF_TAUGHT, Chance
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.probability import TopScores
-from spacy_sapbert.linking.ranker import MOST_WEIGHT, OF_FIRST, Ranker, Weights
+from spacy_sapbert.linking.ranker import MOST_WEIGHT, Ranker, Weights
+from spacy_sapbert.linking.trees import Trees
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.commands import invoke
 from tests.thousand_names import make_concepts
@@ -64,18 +63,69 @@ def kb(thousand_names_kb) -> KnowledgeBase:
     return load_kb(thousand_names_kb)
 
 
-def test_kb_set_takes_no_probability_for_a_cosine(kb, tmp_path):
-    """A threshold that `kb info` prints beside an order would link everything."""
+def test_kb_set_changes_the_probability_that_a_link_must_have(kb, tmp_path):
     folder = shutil.copytree(kb.folder, tmp_path / "kb")
-    shown = kb.manifest.ranker.threshold
-    assert 0 < shown < 1
-    words = ("kb", "set", folder, f"threshold={shown}")
-    assert re.search(
-        r"\[E364\].* a cosine, but .* a probability", invoke(*words, code=1).output
-    )
-    assert load_kb(folder).link(["qwertz"])[0].note == "below_threshold"
-    invoke("kb", "set", folder, "threshold=0", code=0)
-    assert load_kb(folder).link(["qwertz"])[0].note is None
+    mention = next(iter(kb.values())).name[:-1] + "q"
+    probability = kb.link([mention])[0].candidates[0]["probability"]
+    assert 0 < probability < 1
+    for threshold, note in (
+        (probability, None),
+        (probability + 1e-5, "below_threshold"),
+        (0, None),
+    ):
+        invoke("kb", "set", folder, f"threshold={threshold}", code=0)
+        changed = load_kb(folder)
+        assert changed.manifest.threshold == threshold
+        assert changed.link([mention])[0].note == note
+        # Candidates and their probability stay, and the options come first.
+        assert changed.link([mention])[0].candidates == kb.link([mention])[0].candidates
+        assert changed.link([mention], threshold=0)[0].cui is not None
+        assert changed.link([mention], threshold=1)[0].cui is None
+    for wrong in ("-0.1", "1.01", "nan"):
+        done = invoke("kb", "set", folder, f"threshold={wrong}", code=1)
+        assert re.search(r"\[E331\].*a probability.*`least_cosine`", done.output)
+
+
+def test_threshold_and_cosine_of_the_options_count_both(kb):
+    """What is not linked keeps its candidates."""
+    (free,) = kb.link(["quux plonk"], threshold=0)
+    first = free.candidates[0]
+    score, probability = first["score"], first["probability"]
+    assert free.cui == first["cui"]
+    assert 0 < probability < 1
+    low, high = {"threshold": probability}, {"threshold": probability + 1e-5}
+    for options, is_linked in (
+        (low, True),
+        (high, False),
+        ({**high, "least_cosine": score}, False),
+        ({**high, "least_cosine": -1.0}, False),
+        ({**low, "least_cosine": score}, True),
+        ({**low, "least_cosine": score + 0.001}, False),
+        ({"threshold": 0.0, "least_cosine": score + 0.001}, False),
+    ):
+        (linked,) = kb.link(["quux plonk"], **options)
+        assert (linked.cui is not None) == is_linked, options
+        assert linked.note == (None if is_linked else "below_threshold")
+        assert linked.candidates == free.candidates
+
+
+def test_thresholds_that_learning_an_order_measures(kb):
+    figures = kb.manifest.order.thresholds
+    assert [at.threshold for at in figures] == [0.3, 0.5, 0.8]
+    assert kb.manifest.threshold == 0.5
+    # Of a higher threshold, fewer are linked.
+    assert [at.nil_recall for at in figures] == sorted(at.nil_recall for at in figures)
+    recalls = [at.recall for at in figures]
+    assert recalls == sorted(recalls, reverse=True)
+    info = " ".join(invoke("kb", "info", kb.folder, code=0).output.split())
+    assert "Threshold 0.5, the least probability of a link" in info
+    for at in figures:
+        used = " (used)" if at.threshold == 0.5 else ""
+        precision = "–" if at.precision is None else f"{at.precision:.3f}"
+        assert (
+            f"… {at.threshold:g}{used} precision {precision}, recall {at.recall:.3f} "
+            f"of links; NIL recall {at.nil_recall:.3f}"
+        ) in info
 
 
 def test_build_kb_without_an_order_has_no_3_grams(few_concepts, make_kb, tmp_path):
@@ -88,7 +138,7 @@ def test_build_kb_without_an_order_has_no_3_grams(few_concepts, make_kb, tmp_pat
         kb = load_kb(make_kb(tmp_path / name, concepts, **options))
         manifest = kb.manifest
         found = manifest.order, manifest.ngrams, manifest.threshold
-        assert found == (None, False, None)
+        assert found == (None, False, 0.5)
         assert not (kb.folder / "v1" / "ngrams").exists()
         assert language_of(kb) == language
 
@@ -147,7 +197,7 @@ def make_examples_of(
     kind: str, count: int, *, known: bool, right: int | None = 0
 ) -> list[NameExample]:
     features = {REAL: np.array([float(known)])}
-    example = NameExample(right, features, kind, by_cosine=True)
+    example = NameExample(right, features, is_name=False, kind=kind, by_cosine=True)
     return [example] * count
 
 
@@ -178,31 +228,6 @@ def test_examples_are_enough_and_of_both_kinds_if_there_are_enough(
     assert len(of_others) == others + (0 if others >= fewest else 2_000 + known)
 
 
-def test_threshold_is_the_best_for_links_and_for_each_kind_without_a_concept():
-    right = [0.3, 0.6, 0.9]
-    for kinds, chances, expected in (
-        ([NO_CONCEPT, NO_CONCEPT, NO_WORD], [0.2, 0.5, 0.1], 0.3),
-        ([], [], 0.3),
-        ([NO_WORD], [0.00004], 0.05),
-        ([NO_WORD], [0.99999], 0.3),
-        ([NO_WORD] * 3, [0.01, 0.02, 0.3], 0.05),
-    ):
-        found = choose_threshold(
-            np.array([*right, *chances]),
-            np.array([True] * 3 + [False] * len(kinds)),
-            np.array([LEFT_OUT] * 3 + kinds),
-        )
-        assert found == expected, kinds
-    # Of 100 right ones, five linked less weigh as much as one kind not linked.
-    chances = np.repeat([0.2, 0.9, 0.5], [5, 95, 1])
-    kinds = np.repeat([LEFT_OUT, NO_WORD], [100, 1])
-    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.2
-    chances[:1] = 0.9
-    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.9
-    chances[:] = 0.01
-    assert choose_threshold(chances, kinds == LEFT_OUT, kinds) == 0.05
-
-
 def test_a_disturbed_name_that_is_another_name_is_no_example(kb):
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
@@ -214,17 +239,12 @@ def test_a_disturbed_name_that_is_another_name_is_no_example(kb):
 def test_a_misspelled_name_has_the_cosine_of_what_is_written(kb):
     name = next(iter(kb.values())).name
     wrong = f"{name[:2]}x{name[3:]}"
-    best = kb.link([wrong], threshold=-1)[0].candidates[0]
+    best = kb.link([wrong], threshold=0)[0].candidates[0]
     mention, vector = kb.embed([wrong, best["alias"]]).vectors
     assert (best["name"], best["score"]) == (
         name,
         pytest.approx(float(mention @ vector), abs=1e-4),
     )
-    # A threshold of the options is a cosine too.
-    (linked,) = kb.link(["quux plonk"])
-    score = linked.candidates[0]["score"]
-    assert kb.link(["quux plonk"], threshold=score)[0].cui is not None
-    assert kb.link(["quux plonk"], threshold=score + 0.001)[0].cui is None
 
 
 @given(st.text(max_size=40), st.integers(0, 9))
@@ -299,7 +319,7 @@ def test_fit_weights_equals_scikit_learn():
         right = int(values[1].sum() + chance.normal() > values[0].sum())
         features = dict(zip(names, values.T, strict=True))
         features |= {"cosine": np.zeros(2), EXCLUDED: np.zeros(2)}
-        examples.append(Example(right, features))
+        examples.append(Example(right, features, is_name=False))
     penalty = 0.01
     fitted = fit_weights(examples, names, penalty=penalty)
     stacked = np.concatenate(
@@ -319,7 +339,8 @@ def test_fit_weights_equals_scikit_learn():
 def make_cosines(*cosines: float, right: int | None = 0, excluded: int = -1) -> Example:
     values = np.array(cosines)
     behind = np.array([float(place == excluded) for place in range(len(values))])
-    return Example(right, {"cosine": values, EXCLUDED: behind, "ngrams": 0 * values})
+    features = {"cosine": values, EXCLUDED: behind, "ngrams": 0 * values}
+    return Example(right, features, is_name=False)
 
 
 def test_temperature_by_hand():
@@ -338,48 +359,48 @@ def test_temperature_by_hand():
     assert fitted.temperature == MOST_WEIGHT
 
 
-def test_probability_by_hand():
-    """Three of four mentions with a high cosine are right, and one with a low one."""
-    names = (*OF_FIRST, MISSPELLED, REAL)
+def test_what_annotations_add_by_hand():
+    """Three of four mentions that were annotated so are right, of others one."""
+    chance = Chance(trees=Trees(trees=["characters>9: 0 0"]), intercept=0, names=[0, 0])
+    names = ("cosine", *OF_FIRST, *OF_TAUGHT[2:], MISSPELLED, REAL)
     first = dict.fromkeys(names, 1.0)
 
     def make(right: int | None, excluded: float, *values: dict[str, float]) -> Example:
         features = {name: np.array([v[name] for v in values]) for name in names}
-        return Example(right, {**features, EXCLUDED: np.full(len(values), excluded)})
+        features[EXCLUDED] = np.full(len(values), excluded)
+        return Example(right, features, is_name=False)
 
-    high, low = {**first, "cosine": 1.0}, {**first, "cosine": 0.0}
-    wrong = {**high, "characters": 2.0}  # for which few examples say that it is
-    examples = [make(0, 0.0, high)] * 3 + [make(None, 0.0, wrong)]
-    examples += [make(None, 0.0, low)] * 3 + [make(0, 0.0, low)]
+    seen, new = {**first, "mention_share": 1.0}, {**first, "mention_share": 0.0}
+    wrong = {**seen, "annotated_share": 2.0}  # for which few examples say that it is
+    examples = [make(0, 0.0, seen)] * 3 + [make(None, 0.0, wrong)]
+    examples += [make(None, 0.0, new)] * 3 + [make(0, 0.0, new)]
     # These say nothing.
-    examples += [make(0, 1.0, low)] * 9 + [make(None, 0.0)]
+    examples += [make(0, 1.0, new)] * 9 + [make(None, 0.0)]
     scores = [np.ones(len(example.features["cosine"])) for example in examples]
-    for chosen in ({}, {"names": ["cosine"]}):
-        counts = [1e6] * len(examples)
-        fitted = fit_probability(Ranker(), examples, scores, counts=counts, **chosen)
-        assert fitted.chance == {"cosine": pytest.approx(2 * np.log(3), abs=1e-4)}
-        assert fitted.intercept == pytest.approx(-np.log(3), abs=1e-4)
-    plain = fit_probability(Ranker(), examples, scores)
-    once = [1.0] * len(examples)
-    assert plain == fit_probability(Ranker(), examples, scores, counts=once)
-    # Nothing is less likely for a higher cosine: no weight is left.
+    counts = [1e6] * len(examples)
+    fitted = fit_taught(chance, examples, scores, counts=counts)
+    assert fitted.weights == {"mention_share": pytest.approx(2 * np.log(3), abs=1e-4)}
+    assert fitted.intercept == pytest.approx(-np.log(3), abs=1e-4)
+    # Nothing is less likely if it was annotated so: no weight is left.
     counts[4:7] = [0.0] * 3
-    fitted = fit_probability(Ranker(), examples, scores, counts=counts)
-    assert (fitted.chance, fitted.intercept) == ({}, pytest.approx(np.log(4), abs=1e-4))
+    fitted = fit_taught(chance, examples, scores, counts=counts)
+    expected = pytest.approx(np.log(4), abs=1e-4)
+    assert (fitted.weights, fitted.intercept) == ({}, expected)
     # The highest score of the first two is of what is right; others have no answer.
     tops = [np.array([0.1, 0.9]), np.array([0.9, 0.1]), np.array([0.9, 0.1])]
-    some = [make(right, 0.0, high, low) for right in (1, 1, None)]
+    some = [make(right, 0.0, seen, new) for right in (1, 1, None)]
     assert check_right(some, tops).tolist() == [True, False, False]
-    chances = compute_chances(
-        Ranker(chance={}), [*some, examples[-1]], [*tops, np.ones(0)]
-    )
+    chances = compute_chances(chance, [*some, examples[-1]], [*tops, np.ones(0)])
     assert chances.tolist() == [0.5, 0.5, 0.5, 0]
     # Links of 0.9 and 0.6, of which one is right; then of 0.9 alone
     top = TopScores.sorted(
         np.array([0.9, 0.6, 0.2]), np.array([1, 0, 1]) > 0, np.ones(3) > 0
     )
-    shares = ((0.2689, 0.5), (0.5, 0.5), (0.7311, 1.0), (0.8808, 1.0))
-    assert measure_thresholds(top, 0.5) == [
-        AtThreshold(threshold=t, precision=p, recall=0.3333, nil_precision=0.0)
-        for t, p in shares
-    ]
+    for threshold, shares in (
+        (0.5, ((0.3, 0.5), (0.5, 0.5), (0.8, 1.0))),
+        (0.7, ((0.3, 0.5), (0.5, 0.5), (0.7, 1.0), (0.8, 1.0))),
+    ):
+        assert measure_thresholds(top, threshold) == [
+            AtThreshold(threshold=t, precision=p, recall=0.3333, nil_precision=0.0)
+            for t, p in shares
+        ]

@@ -31,6 +31,7 @@ from spacy_sapbert.kb.teaching.examples import (
 )
 from spacy_sapbert.kb.teaching.teach import evaluate, teach_documents
 from spacy_sapbert.linking.candidates import Entry
+from spacy_sapbert.linking.chance import OF_FIRST, OF_TAUGHT, ORDERED, load_chance
 from spacy_sapbert.linking.features import EXCLUDED, REAL, FoundName, pool_concepts
 from spacy_sapbert.linking.ranker import OF_TREES, Ranker, Weights
 from spacy_sapbert.linking.text import name_form
@@ -164,8 +165,31 @@ def test_teach_again_or_in_parts_is_teaching_once(thousand_names_kb, tmp_path):
     assert kb.manifest.taught == once.manifest.taught
     # Each teaching is a version that can be used again.
     assert len(list_versions(kb.folder)) == 3
-    # Its probability has a threshold of its own.
-    assert "E364" in invoke("kb", "set", kb.folder, "threshold=0.5", code=1).output
+    # None is chosen, so that it is the same on each machine.
+    assert (kb.manifest.threshold, report.threshold) == (0.5, 0.5)
+    figures = report.thresholds
+    assert [at.threshold for at in figures] == [0.3, 0.5, 0.8]
+    assert kb.manifest.taught.thresholds == kb.manifest.thresholds == figures
+    info = " ".join(invoke("kb", "info", kb.folder, code=0).output.split())
+    for at in figures:
+        assert f"precision {at.precision:.3f}, recall {at.recall:.3f} of links" in info
+
+
+def test_teaching_keeps_a_threshold_but_no_calibration(own_kb):
+    """What was calibrated were other probabilities."""
+    documents = [make_document(("hot", "C0000004"))]
+    change_kb(own_kb, threshold=0.4)
+    kb, report = teach_documents(load_kb(own_kb), documents, force=True)
+    assert (kb.manifest.threshold, report.threshold) == (0.4, 0.4)
+    calibration = make_calibration()
+    for by_hand, expected in ((None, 0.5), (0.6, 0.6)):
+        write_calibration(kb.version, calibration)
+        if by_hand is not None:
+            change_kb(own_kb, threshold=by_hand)
+        kb, report = teach_documents(load_kb(own_kb), documents, force=True)
+        manifest = kb.manifest
+        assert (manifest.threshold, report.threshold) == (expected, expected)
+        assert manifest.calibration is None
 
 
 def list_states(folder: Path) -> dict[Path, tuple[str, int]]:
@@ -388,6 +412,7 @@ def test_an_order_that_brings_no_more_right_answers_is_not_adopted():
         return TaughtExample(
             0 if first else 1,
             {**rest, "characters": np.array([0.9, 0.1] if first else [0.1, 0.9])},
+            is_name=False,
             text="x",
             fold=number % FOLDS,
             cuis=["A", "B"],
@@ -405,12 +430,14 @@ def test_an_order_that_brings_no_more_right_answers_is_not_adopted():
         temperature=1.0,
     )
     prior = Ranker(known=order, unknown=order)
-    rest = dict.fromkeys((*OF_TREES, EXCLUDED, REAL, "cosine"), np.zeros(2))
+    names = (*OF_TREES, *OF_FIRST, *OF_TAUGHT[2:], EXCLUDED, REAL)
+    rest = dict.fromkeys(names, np.zeros(2))
+    chance = load_chance(ORDERED)
     for wrong in (0, 1):
         examples = [make_example(n, named=n >= wrong) for n in range(60)]
-        ranker, report = evaluate(examples, prior, AnnotationCounts(), [])
+        learned, report = evaluate(examples, prior, chance, AnnotationCounts(), [])
         assert report.names.all == round(1 - wrong / 60, 4)
-        assert (ranker is not None, report.after is not None) == (bool(wrong),) * 2
+        assert (learned is not None, report.after is not None) == (bool(wrong),) * 2
         assert report.after is None or report.after.all == 1
 
 

@@ -260,7 +260,7 @@ def test_kb_gc_keeps_the_version_in_use_the_one_before_and_newer_ones(own_kb):
 def test_kb_versions_lists_what_each_has(own_kb):
     kb = load_kb(own_kb)
     remove_concepts(add(kb, "ward 1"), ["C0000005"])
-    change_kb(own_kb, index={"ef": 77}, threshold=0.5)
+    change_kb(own_kb, index={"ef": 77}, threshold=0.4)
     go_back(own_kb, "v1")
     teach_documents(load_kb(own_kb), [TAUGHT], force=True)
     change_kb(own_kb, index={"ef": 50})
@@ -268,9 +268,9 @@ def test_kb_versions_lists_what_each_has(own_kb):
     # What was changed and removed, the annotated mentions, the share of right answers,
     # and the threshold of each version; then whether it has files of its own.
     expected = [
-        *((0, 0, 0, None, None, True), (1, 0, 0, None, None, True)),
-        *((1, 1, 0, None, None, True), (1, 1, 0, None, 0.5, False)),
-        *((0, 0, 1, 0.0, None, True), (0, 0, 1, 0.0, None, False)),
+        *((0, 0, 0, None, 0.5, True), (1, 0, 0, None, 0.5, True)),
+        *((1, 1, 0, None, 0.5, True), (1, 1, 0, None, 0.4, False)),
+        *((0, 0, 1, 0.0, 0.5, True), (0, 0, 1, 0.0, 0.5, False)),
     ]
     for number, (entry, (*values, own)) in enumerate(
         zip(list_history(own_kb), expected, strict=True), 1
@@ -379,10 +379,6 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
     expected = meta.model_copy(update=update).model_dump(exclude={"files"})
     assert manifest.model_dump(exclude={"files"}) == expected
     assert manifest.digest != meta.digest
-    # without an order, the threshold of a probability is one too
-    by_probability = calibration.model_copy(update={"by": "probability"})
-    written = write_calibration(read_version(own_kb), by_probability)
-    assert written.threshold == 0.75
     before = contents(own_kb)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(SapbertError, match=r"E586.*cp -r"):  # it can only be read
@@ -390,18 +386,25 @@ def test_write_calibration_publishes_a_version_with_another_meta_json(
     assert contents(own_kb) == before
 
 
-def test_calibration_of_an_order_corrects_its_probability(cold_kb, tmp_path):
+def test_a_calibration_corrects_every_probability(cold_kb, tmp_path):
+    """Of names and of other mentions; candidates and their order stay."""
     kb = load_kb(shutil.copytree(cold_kb, tmp_path / "kb"))
-    order, calibration = kb.manifest.order, make_calibration()
-    by_cosine = write_calibration(kb.version, calibration)
-    assert (by_cosine.order, by_cosine.threshold) == (order, 0.75)
-    by_probability = calibration.model_copy(update={"by": "probability"})
-    manifest = write_calibration(read_version(kb.folder), by_probability)
-    assert (manifest.threshold, manifest.calibration) == (None, by_probability)
-    corrected = {"chance": {"margin": 10.0}, "intercept": -7.0, "threshold": 0.75}
-    ranker = order.ranker.model_copy(update=corrected)
-    assert manifest.order == order.model_copy(update={"ranker": ranker})
-    assert [e.threshold for e in list_history(kb.folder)] == [0.0, 0.75, 0.75]
+    calibration = make_calibration()
+    write_calibration(kb.version, calibration)
+    calibrated = load_kb(kb.folder)
+    assert calibrated.manifest.order == kb.manifest.order
+    mentions = ["asthma", "asthmatic", "snows"]
+    for one, other in zip(kb.link(mentions), calibrated.link(mentions), strict=True):
+        before, after = one.candidates[0], other.candidates[0]
+        expected = calibration.correction.correct(before["probability"])
+        assert after == {**before, "probability": expected}
+        assert other.candidates[1:] == one.candidates[1:]
+        assert (other.cui is not None) == (expected >= 0.75)
+    assert [e.threshold for e in list_history(kb.folder)] == [0.5, 0.75]
+    # A threshold that is set by hand leaves the correction as it is.
+    change_kb(kb.folder, threshold=0.6)
+    manifest = read_version(kb.folder).manifest
+    assert (manifest.threshold, manifest.calibration) == (0.6, calibration)
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.linking.certainty import judge_link
-from spacy_sapbert.linking.probability import list_beside, log_odds, score_probability
-from tests.building import make_calibration
+from spacy_sapbert.linking.probability import Correction, log_odds
 
 
 def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
@@ -39,42 +38,51 @@ def candidates(*scores: float | None, **first: Any) -> list[dict[str, Any]]:
         ("x", candidates(0.9, 0.9, tie="label", probability=0.5), "unsure"),
         ("x", candidates(0.9, 0.8, probability=0.8), "sure"),
         ("x", candidates(0.9, 0.8, probability=0.79), "unsure"),
-        # without probabilities, by the distance of the next concept
-        ("x", candidates(0.9, 0.8), "sure"),
-        ("x", candidates(0.9, 0.81), "unsure"),
-        ("x", candidates(0.9), "unsure"),  # with `k = 1` no other is known
-        ("x", candidates(1.0), "sure"),
+        # of a file that has no probability, nobody knows, whatever the score
+        ("x", candidates(1.0, 0.1), "unsure"),
+        ("Fever", candidates(1.0, 0.1), "sure"),
     ],
 )
 def test_judge_link_looks_at_ties_then_names_then_probabilities(text, found, expected):
     assert judge_link(text, "C0", found) == expected
     assert judge_link(text, None, found) == "none"
-
-
-def test_judge_link_of_a_mention_that_was_cut_needs_a_probability():
-    assert judge_link("x", "C0", candidates(0.9), note="truncated") == "unsure"
-    found = candidates(0.9, probability=0.9)
-    assert judge_link("x", "C0", found, note="truncated") == "sure"
+    # not linked, but one of them is meant
+    assert judge_link(text, None, found, note="ambiguous") == "tied"
 
 
 @pytest.mark.parametrize(
     ("scores", "expected"),
-    [((0.9, 0.8), "sure"), ((0.8, 0.9), "unsure"), ((None, 0.9), "unsure")],
+    [
+        *(((0.9, 0.8), "sure"), ((0.9, 0.9), "sure"), ((0.8, 0.9), "unsure")),
+        *(((None, 0.9), "unsure"), ((None, None), "sure"), ((-0.5, 0.0), "unsure")),
+    ],
 )
 def test_judge_link_of_what_a_file_says_looks_for_a_nearer_concept(scores, expected):
     found = candidates(*scores, probability=0.1)
     assert judge_link("x", "C0", found, proposed=True) == expected
 
 
-def test_score_probability_is_the_logistic_of_the_score():
-    logistic = make_calibration().logistic
-    assert (logistic.slope, logistic.intercept) == (10.0, -7.0)
-    assert score_probability(logistic, 0.7) == 0.5
-    assert score_probability(logistic, 1.0) == round(1 / (1 + np.exp(-3)), 6)
-    assert score_probability(logistic, -1.0) == 0.0
+def test_correction_by_hand():
+    correction = Correction(slope=2.0, intercept=-1.0)
+    assert correction.correct(0.5) == round(1 / (1 + np.e), 6)
+    odds = np.log(0.8 / 0.2)
+    assert correction.correct(0.8) == round(1 / (1 + np.exp(1 - 2 * odds)), 6)
+    # What is excluded is never likely.
+    assert Correction(slope=1.0, intercept=30.0).correct(0.0) == 0
+    assert Correction(slope=1.0, intercept=0.0).correct(1.0) == 0.999999
 
 
-def test_log_odds_of_certainty_are_finite_and_lists_go_by_them():
+def test_correction_after_another_does_what_both_do():
+    first = Correction(slope=0.5, intercept=1.0)
+    second = Correction(slope=2.0, intercept=-0.25)
+    both = second.after(first)
+    assert both == Correction(slope=1.0, intercept=1.75)
+    for probability in (0.0, 0.1, 0.5, 0.9):
+        expected = second.correct(first.correct(probability))
+        assert both.correct(probability) == pytest.approx(expected, abs=1e-5)
+    assert first.after(None) == first
+
+
+def test_log_odds_of_certainty_are_finite():
     most = np.log(0.999999 / 0.000001)
     assert [log_odds(p) for p in (0, 0.5, 1)] == pytest.approx([-most, 0, most])
-    assert list_beside(0.5) == [0.2689, 0.5, 0.7311, 0.8808]

@@ -2,6 +2,7 @@
 
 import shutil
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.indexes import exact as search
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
-from spacy_sapbert.linking.filters import expand_types
+from spacy_sapbert.linking.filters import expand_types, make_filter
 from spacy_sapbert.linking.link import hierarchy_distance
 from spacy_sapbert.linking.ranking import has_text, sort_entries
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -135,17 +136,16 @@ def check(
     kb: KnowledgeBase, mention: str, wanted: dict[str, list[str]], k: int
 ) -> None:
     """Hold a search against the plain one."""
-    found = kb.link([mention], k=k, filter=wanted)[0].candidates
+    vectors = encode(kb, mention)[None]
+    (ranked,) = kb.searcher.nearest.rank(vectors, make_filter(wanted), k=k)
     expected = search_plainly(kb, mention, wanted)
     scores = sorted(expected.values(), reverse=True)[:k]
-    assert [c["score"] for c in found] == pytest.approx(scores, abs=6e-5)
-    for candidate in found:
-        score = expected[candidate["cui"]]
-        assert candidate["score"] == pytest.approx(score, abs=6e-5)
-        concept = kb[candidate["cui"]]
-        assert allows(wanted, concept, concept.aliases.index(candidate["alias"]))
-        assert candidate["name"] == concept.name
-        assert candidate["types"] == sorted(concept.types)
+    assert [found.score for found in ranked[:k]] == pytest.approx(scores, abs=6e-5)
+    for score, entry, _ in ranked:
+        assert score == pytest.approx(expected[entry.cui], abs=6e-5)
+        concept = kb[entry.cui]
+        assert allows(wanted, concept, concept.aliases.index(entry.alias))
+        assert entry.name == concept.name
 
 
 @given(
@@ -184,8 +184,11 @@ def order(kb, **settings):
 def test_tie_evidence_orders_ties_in_its_order(cold_kb):
     few = load_kb(cold_kb)
     assert order(few, tie_evidence=[]) == [(f"C{n}", "id") for n in (1, 2, 3, 6)]
-    preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "id"), ("C3", "id")]
+    # The name of C3 is "COLD".
+    preferred = [("C6", "preferred"), ("C1", "id"), ("C2", "case"), ("C3", "case")]
     assert order(few) == preferred
+    (loud, *_) = few.link(["COLD"])[0].candidates
+    assert (loud["cui"], loud["tie"]) == ("C3", "case")
     sources = order(few, tie_evidence=["source", "preferred"], source_rank=["A", "B"])
     assert sources == [
         *(("C2", "source"), ("C1", "source"), ("C6", "preferred"), ("C3", "preferred"))
@@ -197,8 +200,37 @@ def test_tie_evidence_orders_ties_in_its_order(cold_kb):
         label_types_use="evidence",
     )
     assert labelled == [
-        *(("C2", "id"), ("C3", "label"), ("C6", "preferred"), ("C1", "preferred"))
+        *(("C2", "case"), ("C3", "label"), ("C6", "preferred"), ("C1", "preferred"))
     ]
+
+
+def test_concepts_of_one_score_share_the_probability(cold_kb):
+    """The evidence that breaks the tie says how large the part of the first is."""
+    kb = load_kb(cold_kb)
+
+    def link(**options: Any) -> Any:
+        (linked,) = kb.link(["cold"], labels=["AIR"], **options)
+        first = linked.candidates[0]
+        return linked.cui, linked.note, first["tie"], first["probability"]
+
+    # That one of them is meant; the label says which.
+    label = {"label_types": {"AIR": ["T184"]}, "label_types_use": "evidence"}
+    *decided, likely = link(**label)
+    assert decided == ["C6", None, "label"]
+    assert likely > 0.9
+    assert link(**label, threshold=likely + 1e-5)[:2] == (None, "below_threshold")
+    source = {"tie_evidence": ["source"], "source_rank": ["A"]}
+    assert link(**source) == ("C2", None, "source", likely)
+    # A preferred name is meant more often than the others, and an id is no evidence.
+    fourth, most = round(likely / 4, 6), round(0.7 * likely, 6)
+    preferred = {"tie_evidence": ["preferred"]}
+    assert link(**preferred) == ("C6", None, "preferred", most)
+    tied = (None, "ambiguous", "preferred", most)
+    assert link(**preferred, threshold=most + 1e-5) == tied
+    assert link(tie_evidence=[]) == (None, "ambiguous", "id", fourth)
+    assert link(tie_evidence=[], threshold=fourth) == ("C1", None, "id", fourth)
+    guessed = link(tie_evidence=[], threshold=0, ambiguous="nil")
+    assert guessed == (None, "ambiguous", "id", fourth)
 
 
 def test_coherence_prefers_concepts_close_to_the_document(cold_kb):

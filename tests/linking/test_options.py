@@ -18,8 +18,10 @@ from spacy_sapbert.linking.options import LinkOptions, change_options
     [
         ({"k": 0}, "`k` to be from 1 to 1000"),
         ({"k": True}, "`k` to be from 1"),
-        ({"threshold": float("nan")}, "`threshold` to be from -1"),
-        ({"threshold": 2}, "`threshold` to be from -1 to 1 or null, but got 2"),
+        ({"threshold": float("nan")}, "`threshold` to be a probability, from 0 to 1"),
+        ({"threshold": -1}, "from 0 to 1, but got -1.*`least_cosine`"),
+        ({"least_cosine": -2}, "`least_cosine` to be from -1 to 1 or null, but got -2"),
+        ({"threshold": 2}, "from 0 to 1, but got 2.*`least_cosine`"),
         ({"tie_evidence": {"label", "source"}}, "`tie_evidence` to be a list"),
         ({"tie_evidence": ["prefered"]}, r"`tie_evidence`.*'prefered'"),
         ({"ambiguous": None}, "`ambiguous`"),

@@ -97,7 +97,8 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "k": st.integers(1, 15),
-        "threshold": st.none() | st.sampled_from([-1, 0, 0.5, 0.9, 1]),
+        "threshold": st.none() | st.sampled_from([0, 0.5, 0.9, 1]),
+        "least_cosine": st.none() | st.sampled_from([-1, 0, 0.5, 0.9, 1]),
         "filter": st.fixed_dictionaries(
             {},
             optional={
@@ -206,7 +207,10 @@ def check_span(
         assert not types or not types.isdisjoint(candidate["types"])
     if cui is not None:
         assert cui == candidates[0]["cui"]
-        assert candidates[0]["score"] >= (options.get("threshold") or -1)
+        least = options.get("threshold")
+        assert candidates[0]["probability"] >= (0.5 if least is None else least)
+        least = options.get("least_cosine")
+        assert candidates[0]["score"] >= (-1 if least is None else least)
         if options.get("ambiguous") == "nil":
             assert candidates[0]["tie"] != "id"
 
@@ -307,7 +311,11 @@ def test_linker_has_no_concept_for_a_vector_of_nan(nlp, bad, monkeypatch):
     for options in ({}, {"filter": {"types": ["T047", "T184"]}}):
         own = {"sapbert_linker": options}
         linked = nlp(doc, component_cfg=own, disable=list(GROUPS))
-        assert [ent._.link_note for ent in linked.ents] == [None, None, "no_vector"]
+        assert [ent._.link_note for ent in linked.ents] == [
+            None,
+            "ambiguous",
+            "no_vector",
+        ]
         assert linked.ents[2]._.candidates == []
         assert linked.ents[2].kb_id_ == "NIL"
 

@@ -206,7 +206,7 @@ def test_linker_taken_from_another_pipeline_keeps_its_kb(own_kb, other_kb, tmp_p
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", source=source)
     del source
-    assert link(nlp, "Fever") == ["C0000004"]
+    assert link(nlp, "Fever") == [None]  # two of its concepts are called so
     assert "L2" in nlp.get_pipe("sapbert_linker").kb
     nlp.to_disk(tmp_path / "taken")
     assert "L2" in spacy.load(tmp_path / "taken").get_pipe("sapbert_linker").kb

@@ -215,13 +215,15 @@ class LocalClient(Sender):
         return Reply(got.status_code, got.headers, got.content)
 
 
-def start_linking(kb: Path, **limits: Any) -> Any:
-    """Start what links for a service, without a port."""
+def start_linking(kb: Path, options: Any = None, **limits: Any) -> Any:
+    """Start what links for a service, without a port, with some options of linking."""
     from spacy_sapbert.pipeline.running import complete_pipeline, load_pipeline
     from spacy_sapbert.serve.service import Service
 
     nlp = load_pipeline(None)
-    linker: Any = complete_pipeline(nlp, kb=str(kb), mentions="names")
+    linker: Any = complete_pipeline(
+        nlp, kb=str(kb), mentions="names", options=options or {}
+    )
     service = Service(nlp, linker, **limits)
     service.start()
     return service
@@ -345,9 +347,11 @@ def listen() -> Iterator[Listen]:
             super().__init__(config)
             servers.append(self)
 
-    def start(kb: Path, store: Any = None, **chosen: Any) -> ThreadClient:
+    def start(
+        kb: Path, store: Any = None, options: Any = None, **chosen: Any
+    ) -> ThreadClient:
         settings = Settings(port=0, **chosen)
-        service = start_linking(kb, limits=settings.limits)
+        service = start_linking(kb, options, limits=settings.limits)
         opened.append(ThreadClient(servers, service, settings, store))
         return opened[-1]
 

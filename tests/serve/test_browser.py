@@ -54,8 +54,9 @@ def reviewed(listen, make_kb, few_concepts, tmp_path_factory) -> ThreadClient:
     hostile = Concept("C<i>9</i>", [NAME], definition=SCRIPT, types=["T047"])
     # Only names are linked; what is like a name has no concept, but candidates.
     fevers = [Concept(f"F{n}", [f"Fever of ward {n}"]) for n in range(10)]
-    kb = make_kb(folder, [*few_concepts, hostile, *fevers], threshold=0.999)
-    return listen(kb, ReviewStore(folder / "reviews.db"))
+    kb = make_kb(folder, [*few_concepts, hostile, *fevers])
+    store = ReviewStore(folder / "reviews.db")
+    return listen(kb, store, {"least_cosine": 0.999})
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_download_has_what_was_shown_although_another_version_is_used(
     again = map_terms(newer, ["ward fever"])["mapped"]["ward fever"]
     assert again["found"]["cui"] == "L0000001"
     (row,) = read_csv(download(newer, body))
-    assert (row["match_id"], row["match_name"]) == (shown["cui"], shown["name"])
+    assert (row["match_1_id"], row["match_1_name"]) == (shown["cui"], shown["name"])
     body["mapped"]["ward fever"]["chosen"] = shown["cui"]
     data = download(newer, body, "sssom.tsv")
     assert f'#object_source_version: "{body["kb"]}"' in data.decode()

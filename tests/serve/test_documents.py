@@ -114,10 +114,10 @@ def test_what_is_most_uncertain_is_first_in_the_queue(store, monkeypatch):
         "tied": mention("C0", 1.0, 1.0, tie="id"),
         "hardly probable": mention("C0", 0.9, probability=0.3),
         "probable": mention("C0", 0.9, probability=0.7),
-        "nothing, but near": mention(None, 0.8),
-        "nothing": mention(None, 0.2),
+        "nothing, but near": mention(None, 0.8, probability=0.4),
+        "nothing": mention(None, 0.9, probability=0.1),
         "sure": mention("C0", 0.9, probability=0.9),
-        "a name": mention("C0", 1.0, 0.5),
+        "a name": mention("C0", 1.0, probability=0.99),
     }
     (id,) = store.add_documents([NewNote("n", "x" * 99)]).documents
     found = [

@@ -1,12 +1,14 @@
 """OpenRefine: a proxy, and what is refused. Answers are in `answers`."""
 
 import json
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery
+from spacy_sapbert.linking.link import Linked
+from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery, is_match
 from spacy_sapbert.serve.settings import read_public_url
 
 from .conftest import BEARER
@@ -40,6 +42,14 @@ def test_a_query_has_one_to_a_hundred_candidates():
     limits = (None, 0, -3.0, 2.9, 100, 1e9)
     queries = [ReconcileQuery(query="fever", limit=limit) for limit in limits]
     assert [query.k for query in queries] == [5, 1, 1, 2, 100, 100]
+
+
+def test_a_query_that_says_more_than_a_concept_is_no_match():
+    first: Any = {"cui": "C0000004", "alias": "Fever", "score": 0.9}
+    link = Linked([{**first, "name": "Fever", "probability": 0.95}], None, "C0000004")
+    for text in ("F/H fever", "fever?", "fever (R50.9)"):
+        assert not is_match(text, link)
+    assert is_match("high fever", link)
 
 
 @pytest.mark.parametrize(

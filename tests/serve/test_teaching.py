@@ -38,7 +38,7 @@ def teach(client: LocalClient) -> Any:
 
 
 def link(client: LocalClient, mention: str) -> Any:
-    body = {"mentions": [mention], "threshold": -1}
+    body = {"mentions": [mention], "threshold": 0}
     (found,) = client.post("/mentions", body).json()["mentions"]
     return found["candidates"][0]["alias"]
 

@@ -17,6 +17,7 @@ from ...io.terminal import msg
 from ...io.writing import check_folder_output
 from ...kb.folder.layout import KB_FOLDER
 from ...kb.folder.records import Manifest
+from ...linking.probability import DEFAULT_THRESHOLD
 from ..options import RUNNING, Engine, Force, Panel, Precision, Quiet
 from .app import kb_app, parse_numbers
 from .description import describe_manifest
@@ -76,10 +77,9 @@ def build(
     setting: list[str] = typer.Option(
         [], help="Of the backend, like M=32; may be repeated.", **INDEX
     ),
-    threshold: float | None = typer.Option(
-        None,
-        help="Cosine below which a mention has no concept; 0 = none. [a probability, "
-        "which the order has]",
+    threshold: float = typer.Option(
+        DEFAULT_THRESHOLD,
+        help="Least probability of a link, 0 = link everything.",
     ),
     source: list[str] = typer.Option(
         [], help="A vocabulary and its release, for `kb info`; may be repeated."
@@ -145,12 +145,6 @@ def build(
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)
-        if manifest.order is None and manifest.threshold is None:
-            msg.warn(
-                "There is no threshold: every mention is linked to the nearest "
-                "concept. Choose one by annotated mentions: spacy sapbert calibrate "
-                f"{kb} mentions.tsv"
-            )
         msg.good(f"Wrote {kb}")
 
 

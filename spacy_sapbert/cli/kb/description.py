@@ -8,7 +8,6 @@ from ...kb.folder.records import AtThreshold, Manifest, NamesOrder, Teaching
 from ...kb.packages import describe_vocabulary
 
 MOST_SHOWN = 20  # vocabularies
-USED = 1  # number of the threshold in force
 
 
 def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
@@ -32,16 +31,14 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Encoder", f"{encoder.base} ({encoder.fingerprint})"),
         ("Engines", ", ".join(manifest.engines)),
         ("Vectors", f"{encoder.width} wide, {encoder.pooling} pooling"),
-        (
-            "Threshold",
-            describe_threshold(manifest),
-        ),
+        ("Threshold", f"{manifest.threshold:g}, the least probability of a link"),
     ]
     if recall := manifest.recall:
         shares = f"{recall.at_1:.1%} of the nearest names, {recall.at_10:.1%} of ten"
         rows.insert(
             7, ("Found by the index", f"{shares} ({recall.queries:,} misspelt names)")
         )
+    rows += describe_thresholds(manifest.thresholds, manifest.threshold)
     if manifest.order is not None:
         rows += describe_order(manifest.order)
     if taught := manifest.taught:
@@ -52,8 +49,8 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
             (
                 "Calibrated by",
                 f"{found.criterion} on {found.mentions:,} mentions of {files}: "
-                f"precision {found.precision:.3f}, recall {found.recall:.3f} "
-                f"({found.date})",
+                f"threshold {found.threshold:g}, precision {found.precision:.3f}, "
+                f"recall {found.recall:.3f} ({found.date})",
             )
         )
     return [
@@ -67,17 +64,6 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ("Digest", manifest.digest),
         ("Made with", f"spacy-sapbert {manifest.package_version}"),
     ]
-
-
-def describe_threshold(manifest: Manifest) -> str:
-    """Return from which score or probability on a mention is linked."""
-    if manifest.has_ranker:
-        return "a probability, of the order that was taught"
-    if manifest.threshold is not None:
-        return f"{manifest.threshold}"
-    if manifest.order is not None:
-        return f"probability {manifest.order.ranker.threshold}"
-    return "none: every mention is linked"
 
 
 def describe_order(order: NamesOrder) -> list[tuple[str, str]]:
@@ -100,31 +86,25 @@ def describe_order(order: NamesOrder) -> list[tuple[str, str]]:
             )
             for nil in order.nils
         ),
-        *describe_thresholds(order.thresholds),
     ]
 
 
-def describe_thresholds(figures: Sequence[AtThreshold]) -> list[tuple[str, str]]:
-    """Return what thresholds do, for a table; see `list_beside`."""
-    rows: list[tuple[str, str]] = []
-    for number, each in enumerate(figures):
-        shares = [
-            "–" if value is None else f"{value:.3f}"
-            for value in (
-                each.precision,
-                each.recall,
-                each.nil_precision,
-                each.nil_recall,
-            )
-        ]
-        rows.append(
-            (
-                f"At threshold {each.threshold:g}{' (used)' * (number == USED)}",
-                f"links: precision {shares[0]}, recall {shares[1]}; no concept: "
-                f"precision {shares[2]}, recall {shares[3]}",
-            )
+def describe_thresholds(
+    figures: Sequence[AtThreshold], used: float
+) -> list[tuple[str, str]]:
+    """Return what the threshold does that is used, and what others do, for a table."""
+    return [
+        (
+            f"… {at.threshold:g}{' (used)' * (at.threshold == used)}",
+            f"precision {format_share(at.precision)}, recall {format_share(at.recall)} "
+            f"of links; NIL recall {format_share(at.nil_recall)}",
         )
-    return rows
+        for at in figures
+    ]
+
+
+def format_share(share: float | None) -> str:
+    return "–" if share is None else f"{share:.3f}"
 
 
 def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:

@@ -147,13 +147,13 @@ def set_values(
 ) -> None:
     """kb/ -> kb/ with another threshold or other index settings
 
-    Only settings that need no new build can change: the threshold, a cosine (0 = link
-    everything; no other value if an order decides by a probability), and `ef` of the
-    index, the number of names compared in a search. More find more, and take longer.
+    Only settings that need no new build can change: the threshold, the least
+    probability of a link (0 = link everything), and `ef` of the index, the number of
+    names compared in a search. More find more, and take longer.
 
     Example: spacy sapbert kb set models/kb ef=200
 
-    Example: spacy sapbert kb set models/kb threshold=0.5
+    Example: spacy sapbert kb set models/kb threshold=0.8
     """
     from ...kb.adjust import change_kb
 
@@ -169,7 +169,7 @@ def set_values(
             raise SapbertError(
                 "E331",
                 f"Expected `{THRESHOLD}` as a number, but got {number!r}. Write it "
-                f"like `{THRESHOLD}=0.5`.",
+                f"like `{THRESHOLD}=0.8`.",
             ) from None
     numbers = parse_numbers(index)
     manifest = change_kb(check_folder(kb), index=numbers, threshold=threshold)

@@ -35,7 +35,8 @@ def versions(
             f"{entry.size / 1e6:,.1f} MB",
             *(f"{n:,}" for n in (entry.concepts, entry.names)),
             *(f"{n:,}" for n in (entry.changed, entry.removed, entry.taught)),
-            *("–" if n is None else f"{n:.3f}" for n in (entry.right, entry.threshold)),
+            "–" if entry.right is None else f"{entry.right:.3f}",
+            f"{entry.threshold:.3f}",
         )
         for entry in entries
     ]

@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...linking.certainty import judge_link
-from ..entities import AMBIGUOUS, BY_ID, LinkedDoc, LinkedEntity
+from ...linking.certainty import AMBIGUOUS, judge_link
+from ..entities import BY_ID, LinkedDoc, LinkedEntity
 from ..gold import NIL
 from .groups import NO_CONCEPT, Group, choose_group
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...encoder.encoder import Encoder, EncoderConfig, prefers_onnx
 from ...encoder.export import export_encoder
 from ...encoder.huggingface import (
@@ -16,17 +18,23 @@ from ...encoder.huggingface import (
     read_settings,
     save_encoder,
 )
-from ...errors import SapbertError, check_choice, check_range
+from ...errors import SapbertError, check_choice
 from ...io.progress import show_progress
 from ...io.reading import check_not_empty, file_digest
 from ...io.terminal import msg
 from ...io.version import __version__
 from ...io.writing import check_folder_output, link_file
+from ...linking.chance import ORDERED, PLAIN, load_chance
+from ...linking.options import check_threshold
+from ...linking.probability import DEFAULT_THRESHOLD
+from ...linking.text import hash_word
+from ...linking.word_likeness import read_words
 from ...vocabularies.concepts import read_concepts
 from ...vocabularies.releases import read_releases
 from ..database import Database
 from ..folder.layout import (
     CURRENT,
+    ENGLISH,
     KB_FOLDER,
     NGRAMS,
     STORE_FILE,
@@ -61,6 +69,7 @@ from ..learned_order.names import learn_order
 from ..ngrams import build_ngrams
 from ..packages import list_vocabularies
 from ..probe import measure_recall, probe_kb
+from ..replacements import build_replacements
 from ..store import Store
 from ..words import build_words
 from .row_vectors import (
@@ -76,6 +85,7 @@ from .row_vectors import (
 # Above, a search by 3-grams takes longer than the encoder; see docs/speed.md.
 MOST_ROWS = 1_000_000
 ORDERS = ("names", "none")
+ENGLISH_WORDS = 512
 
 
 @dataclass(frozen=True)
@@ -86,8 +96,8 @@ class BuildOptions:
         settings: How names become vectors; None = as in the folder of the encoder.
         backend: "hnsw", "faiss" or "exact"; None = see `choose_index`, or "hnsw" if
             there are settings. A stopped build continues with its own.
-        threshold: Cosine below which a mention has no concept; None = that of the
-            learned order, a probability, if there is one; 0 or −1 = link everything.
+        threshold: Probability below which a mention has no concept; 0 = link
+            everything.
         sources: The vocabularies and their releases, for `kb info`.
         engine: See `EncoderConfig`. "auto" = ONNX Runtime on a CPU where it is
             installed and can run the encoder. For it the encoder is exported.
@@ -102,7 +112,7 @@ class BuildOptions:
     settings: EncoderSettings | None = None
     backend: str | None = None
     backend_settings: dict[str, int] | None = None
-    threshold: float | None = None
+    threshold: float = DEFAULT_THRESHOLD
     sources: Sequence[str] = ()
     engine: str = "auto"
     names_per_pass: int = 64
@@ -114,8 +124,7 @@ class BuildOptions:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        if self.threshold is not None:
-            check_range("threshold", self.threshold, -1, 1)
+        check_threshold(self.threshold)
         check_choice("order", ORDERS, self.order)
         if self.index is not None:
             check_library(self.index)
@@ -208,7 +217,9 @@ def build_kb(
         link_file(work / STORE_FILE, draft.path / STORE_FILE)
         index.build(matrix, draft.path, BuildRun(build.threads, build.progress))
         store = Store(Database(draft.path / STORE_FILE), counts)
-        build_words(store, opened.list_tokens(), draft.path / WORDS)
+        words = build_words(store, draft.path / WORDS)
+        build_replacements(words, draft.path / WORDS)
+        embed_english(opened, draft.path / WORDS / f"{ENGLISH}.npy")
         ngrams = build.order == "names" and counts.rows <= MOST_ROWS
         if ngrams:
             build_ngrams(store, range(counts.rows), draft.path / NGRAMS)
@@ -220,6 +231,7 @@ def build_kb(
             index=IndexRecord(backend=index.name, settings=index.settings),
             counts=counts,
             ngrams=ngrams,
+            chance=load_chance(PLAIN),
             sources=list(build.sources),
             vocabularies=list_vocabularies(store, read_releases(concepts_path)),
             threshold=build.threshold,
@@ -230,6 +242,13 @@ def build_kb(
         with lock_kb(root, wait=LOCK_WAIT) if replaces else nullcontext():
             draft.publish()
     return manifest
+
+
+def embed_english(encoder: Encoder, path: Path) -> None:
+    """Write vectors of some English words, with which mentions are compared."""
+    words = sorted(read_words(), key=hash_word)[:ENGLISH_WORDS]
+    token_ids, _ = encoder.tokenize(words)
+    np.save(path, encoder.encode(token_ids), allow_pickle=False)
 
 
 def copy_encoder(
@@ -290,6 +309,8 @@ def probe_draft(
         if manifest.ngrams:
             learned = learn_order(built, progress=options.progress)
             measured["order"] = learned
+            if learned is not None:
+                measured["chance"] = load_chance(ORDERED)
             if learned is None:
                 shutil.rmtree(draft.path / NGRAMS)
                 files = describe_files(draft.path)

@@ -23,9 +23,11 @@ NGRAM_FILES = ("grams", "starts", "rows", "weights", "scales") + (
 )
 WORDS = "words"
 WORD_FILES = (
-    *("hashes", "kinds", "english", "every"),
+    *("hashes", "english", "every"),
     *("starts", "places", "real", "totals"),
+    *("pairs", "supports", "context_starts", "contexts", "owners", "added"),
 )
+ENGLISH = "english_words"
 OVERLAY = "overlay"  # folder of what was changed since the build
 CONCEPTS_FILE = f"{OVERLAY}/concepts.jsonl"
 REMOVED_FILE = f"{OVERLAY}/removed.json"
@@ -90,9 +92,10 @@ PARTS = (
     ),
     Part(
         f"{WORDS}/*.npy",
-        "the words of the names of each concept",
+        "the words of the names of each concept, what names say about them, and "
+        "vectors of English words",
         "kb.agreement.WordTable",
-        lambda manifest: list_arrays(WORDS, WORD_FILES),
+        lambda manifest: list_arrays(WORDS, (*WORD_FILES, ENGLISH)),
     ),
     Part(
         CONCEPTS_FILE,

@@ -6,16 +6,19 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from ...io.writing import VERSION
+from ...linking.chance import Chance, Taught
+from ...linking.probability import DEFAULT_THRESHOLD, Correction
 from ...linking.ranker import Ranker
 from ..indexes.backends import make_backend
 
-FORMAT: Literal[12] = 12
+FORMAT: Literal[13] = 13
 ENCODER = "encoder"  # folder of a version
 EXPORTED = f"{ENCODER}/onnx"  # the encoder for another engine
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Positive = Annotated[int, Field(ge=1, lt=1 << 40)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -58,6 +61,16 @@ class Counts(Record):
     unreadable: Count = 0
 
 
+class AtThreshold(Record):
+    """What a threshold does: precision and recall of links, and of no concept."""
+
+    threshold: FiniteFloat
+    precision: FiniteFloat | None = None
+    recall: FiniteFloat | None = None
+    nil_precision: FiniteFloat | None = None
+    nil_recall: FiniteFloat | None = None
+
+
 class TaughtFile(Record):
     """A source of annotated documents; "" = Docs."""
 
@@ -74,6 +87,7 @@ class Teaching(Record):
     before: FiniteFloat
     names: FiniteFloat
     after: FiniteFloat | None = None
+    thresholds: list[AtThreshold] = []  # of an order that was learned
     date: str
     package_version: str
 
@@ -94,13 +108,7 @@ class OverlayRecord(Record):
     removed: Count
     taught: Teaching | None = None
     ranker: Ranker | None = None  # what corrects the order of names
-
-
-class Logistic(Record):
-    """The logistic curve from score to probability."""
-
-    slope: FiniteFloat
-    intercept: FiniteFloat
+    chance: Taught | None = None  # … and the probability
 
 
 class CalibrationFile(Record):
@@ -109,11 +117,10 @@ class CalibrationFile(Record):
 
 
 class Calibration(Record):
-    """How the threshold was chosen, a cosine or a probability, and what it does."""
+    """How probabilities were corrected and a threshold chosen, and what that does."""
 
-    by: Literal["cosine", "probability"] = "cosine"
     criterion: str
-    threshold: FiniteFloat
+    threshold: Share
     mentions: Count
     documents: Count
     files: list[CalibrationFile]
@@ -128,7 +135,8 @@ class Calibration(Record):
     nil_precision: FiniteFloat | None = None
     nil_recall: FiniteFloat | None = None
     calibration_error: FiniteFloat | None = None
-    logistic: Logistic
+    thresholds: list[AtThreshold]
+    correction: Correction  # of what the order says
     date: str
     package_version: str
 
@@ -167,16 +175,6 @@ class NilGain(Record):
     recall: FiniteFloat
 
 
-class AtThreshold(Record):
-    """What a threshold does: precision and recall of links, and of no concept."""
-
-    threshold: FiniteFloat
-    precision: FiniteFloat | None = None
-    recall: FiniteFloat | None = None
-    nil_precision: FiniteFloat | None = None
-    nil_recall: FiniteFloat | None = None
-
-
 class NamesOrder(Record):
     """An order of candidates that was learned from the names, and what it gains."""
 
@@ -184,8 +182,8 @@ class NamesOrder(Record):
     examples: Count
     seed: Count
     gains: list[Gain]
-    nils: list[NilGain]  # at its threshold
-    thresholds: list[AtThreshold]  # it, and some beside it
+    nils: list[NilGain]  # at the threshold of the build
+    thresholds: list[AtThreshold]  # it, and those that are always measured
 
 
 def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
@@ -201,7 +199,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds; it has no field whose value is None."""
 
-    format: Literal[12] = 12
+    format: Literal[13] = 13
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
@@ -210,8 +208,9 @@ class Manifest(Record):
     sources: list[str]
     vocabularies: list[Vocabulary] | None = None
     recall: Recall | None = None
-    threshold: Annotated[FiniteFloat, Field(ge=-1, le=1)] | None = None
+    threshold: Share = DEFAULT_THRESHOLD  # least probability of a link
     calibration: Calibration | None = None
+    chance: Chance
     order: NamesOrder | None = None
     overlay: OverlayRecord | None = None
     files: dict[str, FileRecord]
@@ -227,6 +226,15 @@ class Manifest(Record):
         return self.overlay.taught if self.overlay else None
 
     @property
+    def thresholds(self) -> list[AtThreshold]:
+        """What thresholds do with its probabilities, as far as it was measured."""
+        if self.calibration is not None:
+            return self.calibration.thresholds
+        if self.has_ranker and self.taught is not None:
+            return self.taught.thresholds
+        return self.order.thresholds if self.order is not None else []
+
+    @property
     def has_ranker(self) -> bool:
         """Whether the order of candidates was learned from annotated mentions."""
         return self.overlay is not None and self.overlay.ranker is not None
@@ -238,6 +246,12 @@ class Manifest(Record):
         if self.overlay is None or self.overlay.ranker is None:
             return of_names
         return self.overlay.ranker.corrects(of_names or Ranker())
+
+    @property
+    def probability(self) -> Chance:
+        """The probability of a link, with the corrections of annotations."""
+        taught = self.overlay.chance if self.overlay else None
+        return self.chance.model_copy(update={"taught": taught})
 
     @model_validator(mode="after")
     def check(self) -> "Manifest":

@@ -259,7 +259,7 @@ class HistoryEntry(NamedTuple):
     removed: int
     taught: int  # annotated mentions
     right: float | None  # share of right first answers, by cross-validation
-    threshold: float | None  # cosine, or probability of the learned order
+    threshold: float  # least probability of a link
 
 
 def list_history(folder: Path) -> list[HistoryEntry]:
@@ -269,10 +269,7 @@ def list_history(folder: Path) -> list[HistoryEntry]:
     for name in list_versions(folder):
         manifest = read_version(folder, name).manifest
         written = (folder / name / FILE).stat().st_mtime
-        overlay, taught, ranker = manifest.overlay, manifest.taught, manifest.ranker
-        threshold = manifest.threshold
-        if threshold is None and ranker is not None:
-            threshold = ranker.threshold
+        overlay, taught = manifest.overlay, manifest.taught
         entries.append(
             HistoryEntry(
                 name,
@@ -285,7 +282,7 @@ def list_history(folder: Path) -> list[HistoryEntry]:
                 removed=overlay.removed if overlay else 0,
                 taught=taught.mentions if taught else 0,
                 right=taught.best if taught else None,
-                threshold=threshold,
+                threshold=manifest.threshold,
             )
         )
     return entries

@@ -4,7 +4,7 @@ LambdaMART (Burges 2010) with trees that ask one question on each level, as CatB
 do: fast to fit and to ask, and few examples are not learned by heart.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,28 +57,70 @@ def join_candidates(
 
 
 def fit_trees(candidates: Candidates, names: Sequence[str]) -> Trees:
-    """Fit trees over features of these names. Equal input gives equal trees."""
+    """Fit trees that put the right candidate first, over features of these names.
+
+    Equal input gives equal trees.
+    """
+    return grow_trees(
+        candidates.features,
+        candidates.mentions,
+        names,
+        lambda scores: compute_lambdas(candidates, scores),
+    )
+
+
+def fit_chances(
+    features: Mapping[str, np.ndarray],
+    right: np.ndarray,
+    counts: np.ndarray,
+    names: Sequence[str],
+    *,
+    start: float,
+) -> Trees:
+    """Fit trees whose sum, with `start`, is the log-odds that examples are right.
+
+    `counts` says how often each example counts. Shape: (examples,).
+    """
+
+    def differ(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chances = 1 / (1 + np.exp(-(scores + start)))
+        return counts * (chances - right), counts * chances * (1 - chances)
+
+    return grow_trees(features, np.arange(len(right)), names, differ)
+
+
+def grow_trees(
+    features: Mapping[str, np.ndarray],
+    groups: np.ndarray,
+    names: Sequence[str],
+    differ: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+) -> Trees:
+    """Grow trees one after the other, each of some groups of rows and some features.
+
+    `groups` has the number of the group of each row, ascending; `differ` returns slope
+    and curvature of the loss by the score of each row.
+    """
     random = np.random.default_rng(SEED)
-    edges = [find_edges(candidates.features[name]) for name in names]
+    edges = [find_edges(features[name]) for name in names]
     bins = np.array(
         [
-            np.searchsorted(between, candidates.features[name])
+            np.searchsorted(between, features[name])
             for name, between in zip(names, edges, strict=True)
         ]
     )
     usable = np.array([len(between) > 0 for between in edges]).nonzero()[0]
-    if not len(usable):  # nothing tells the candidates apart
+    if not len(usable):  # nothing tells the rows apart
         return Trees(trees=[str(Tree((Question(names[0], 0.0),), (0.0, 0.0)))])
-    scores = np.zeros(len(candidates.mentions))
+    scores = np.zeros(len(groups))
     trees: list[Tree] = []
     for _ in range(TREES):
-        slopes, curves = compute_lambdas(candidates, scores)
-        taken = random.random(len(candidates.right)) < MENTIONS_SHARE
-        chosen = taken[candidates.mentions].nonzero()[0]
+        slopes, curves = differ(scores)
+        taken = random.random(groups[-1] + 1) < MENTIONS_SHARE
+        chosen = taken[groups].nonzero()[0]
         most = max(1, round(FEATURES_SHARE * len(usable)))
-        features = random.choice(usable, most, replace=False)
+        asked = random.choice(usable, most, replace=False)
         tree, leaves = grow_tree(
-            bins, chosen, slopes[chosen], curves[chosen], edges, names, features
+            bins, chosen, slopes[chosen], curves[chosen], edges, names, asked
         )
         trees.append(tree)
         scores += np.array(tree.values)[leaves]

@@ -6,30 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...linking.chance import OF_TAUGHT, Chance, Taught
 from ...linking.features import EXCLUDED, Features
 from ...linking.probability import (
+    MEASURED_THRESHOLDS,
     TopScores,
     compute_measures,
     fit_logistics,
-    list_beside,
 )
-from ...linking.ranker import (
-    BEHIND,
-    CHANCES,
-    CLIP,
-    DOUBT,
-    MOST_WEIGHT,
-    Ranker,
-    Weights,
-    confidence,
-)
+from ...linking.ranker import BEHIND, CLIP, MOST_WEIGHT, Weights
 from ..folder.records import AtThreshold
 
 ITERATIONS = 200
 DIGITS = 6
 FIRST_TEMPERATURE = 20.0
-# Of `CHANCES`: 1 = more is better, -1 = less is, 0 = either.
-SIGNS = np.array([{"unnamed": -1, DOUBT: 0}.get(name, 1) for name in CHANCES])
+# Of what `Taught` weighs: 1 = more is better, -1 = less is.
+SIGNS = np.array([{"other_concept": -1}.get(name, 1) for name in OF_TAUGHT])
 
 
 @dataclass(frozen=True)
@@ -38,6 +30,7 @@ class Example:
 
     right: int | None  # number; None = it is not among them, or there is none
     features: Features  # from `compute_features`
+    is_name: bool  # whether the mention is a name
 
 
 def fit_weights(
@@ -124,15 +117,14 @@ def check_right(
     )
 
 
-def fit_probability(
-    ranker: Ranker,
+def fit_taught(
+    chance: Chance,
     examples: Sequence[Example],
     scores: Sequence[np.ndarray],
     *,
-    names: Sequence[str] = CHANCES,
-    counts: Sequence[float] | None = None,
-) -> Ranker:
-    """Fit the probability, on `names` of `CHANCES`, that the first candidate is right.
+    counts: Sequence[float],
+) -> Taught:
+    """Fit what annotations add to the probability that the first candidate is right.
 
     `scores` are of rankers that did not learn from the example; `counts` are weights.
     """
@@ -141,45 +133,54 @@ def fit_probability(
         for number, (e, s) in enumerate(zip(examples, scores, strict=True))
         if len(s) and not e.features[EXCLUDED][int(s.argmax())]
     ]
-    values = np.array([confidence(examples[n].features, scores[n]) for n in answered])
+    described = [
+        chance.describe(examples[n].features, scores[n], named=examples[n].is_name)
+        for n in answered
+    ]
+    values = np.array([[each[name] for name in OF_TAUGHT] for each in described])
     right = check_right(examples, scores)[answered]
-    usable = (np.ones(len(examples)) if counts is None else np.array(counts))[answered]
-    kept = np.array([name in names for name in CHANCES])
+    usable = np.array(counts)[answered]
+    kept = np.ones(len(OF_TAUGHT), dtype=bool)
     weights, intercept = fit_logistics(values * kept, right, usable)
     # A candidate that is more alike is never less likely: what few examples say
     # against it would make nonsense likely.
     while (wrong := kept & (weights * SIGNS < 0)).any():
         kept &= ~wrong
         weights, intercept = fit_logistics(values * kept, right, usable)
-    chance = {
-        name: round(float(weight), DIGITS)
-        for name, weight in zip(CHANCES, weights, strict=True)
-        if weight
-    }
-    return ranker.model_copy(
-        update={"chance": chance, "intercept": round(intercept, DIGITS)}
+    return Taught(
+        weights={
+            name: round(float(weight), DIGITS)
+            for name, weight in zip(OF_TAUGHT, weights, strict=True)
+            if weight
+        },
+        intercept=round(intercept, DIGITS),
     )
 
 
 def compute_chances(
-    ranker: Ranker, examples: Sequence[Example], scores: Sequence[np.ndarray]
+    chance: Chance, examples: Sequence[Example], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Return the probability of the first candidate of each example; 0 without any."""
+    """Return the probability of the first candidate of each example; 0 without any.
+
+    Those with equal scores share it, as if no evidence told them apart.
+    """
     return np.array(
         [
-            ranker.probability(e.features, s) if len(s) else 0.0
+            chance.probability(e.features, s, named=e.is_name) / (s == s.max()).sum()
+            if len(s)
+            else 0.0
             for e, s in zip(examples, scores, strict=True)
         ]
     )
 
 
 def measure_thresholds(top: TopScores, threshold: float) -> list[AtThreshold]:
-    """Return what a threshold does, and some beside it; `top` has probabilities."""
-    beside = list_beside(threshold)
-    measures = compute_measures(top, np.array(beside))
+    """Return what the threshold in force does, and those of `MEASURED_THRESHOLDS`."""
+    thresholds = sorted({threshold, *MEASURED_THRESHOLDS})
+    measures = compute_measures(top, np.array(thresholds))
     names = ("precision", "recall", "nil_precision", "nil_recall")
     figures: list[AtThreshold] = []
-    for number, value in enumerate(beside):
+    for number, value in enumerate(thresholds):
         rounded = {name: round(float(measures[name][number]), 4) for name in names}
         known = {n: None if math.isnan(v) else v for n, v in rounded.items()}
         figures.append(AtThreshold(threshold=value, **known))

@@ -16,31 +16,32 @@ import numpy as np
 
 from ...io.progress import show_progress
 from ...linking.candidates import Entry
+from ...linking.chance import ORDERED, load_chance
+from ...linking.difference import split_words
 from ...linking.features import (
     EXCLUDED,
     MISSPELLED,
+    OF_MENTION,
     OF_NAMES,
     POOL_ROWS,
     REAL,
     Provenance,
     pool_concepts,
-    split_words,
 )
 from ...linking.filters import GROUPS, UNTYPED, Filter
 from ...linking.probability import TopScores
-from ...linking.ranker import OF_NAME, Ranker
+from ...linking.ranker import Ranker
 from ...linking.text import fold_piece, hash_word
 from ...linking.trees import Trees
+from ...linking.word_likeness import read_words
 from ..agreement import Without
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
 from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
-from ..words import list_real_words
 from .fit import (
     Example,
     check_right,
     compute_chances,
-    fit_probability,
     fit_weights,
     measure_thresholds,
 )
@@ -63,10 +64,6 @@ FOLDS = 2
 # For mentions with known words, and for others. Both are corrections of the cosine; for
 # misspelled words, other features may count more.
 PENALTIES = {True: 0.03, False: 0.002}
-LEAST_THRESHOLD = 0.05
-# Of the threshold: the share of the right answers that are linked counts so many times
-# as much as that of the mentions without a concept that are not.
-LINKS_COUNT = 20.0
 DIGITS = 4
 LEFT_OUT = "left out"
 LEFT_FAR = "left out with names that share words"
@@ -74,11 +71,9 @@ NO_CONCEPT = "without its concept"
 OTHER_GROUP = "of another semantic group"
 NO_NAME = "a word of the language"
 NO_WORD = "a new word"
-OTHERS = (OTHER_GROUP, NO_NAME, NO_WORD)  # mentions of another field
-OTHERS_COUNT = 3.0  # times another example: most texts are of another field
-NILS = (NO_CONCEPT, *OTHERS)
+NILS = (NO_CONCEPT, OTHER_GROUP, NO_NAME, NO_WORD)
 NEITHER = Provenance(vocabulary=False, annotated=False)
-KEPT = (*OF_NAMES, MISSPELLED, REAL, EXCLUDED, "mention_share")
+KEPT = (*OF_NAMES, *OF_MENTION, MISSPELLED, REAL, EXCLUDED, "mention_share")
 GROUP_OF_TYPE = {t: group for group, types in GROUPS.items() for t in types.split()}
 
 
@@ -123,17 +118,10 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
         fitted = fit_order(others, general, folds=FOLDS)
         for number in range(fold, len(examples), FOLDS):
             scores[number] = fitted.scores(examples[number].features)
-    ranker = fit_probability(
-        fit_order(examples, general),
-        examples,
-        scores,
-        names=OF_NAME,
-        counts=[OTHERS_COUNT if e.kind in OTHERS else 1.0 for e in examples],
-    )
     right = check_right(examples, scores)
-    chances = compute_chances(ranker, examples, scores)
+    chances = compute_chances(load_chance(ORDERED), examples, scores)
     kinds = np.array([example.kind for example in examples])
-    threshold = choose_threshold(chances, right, kinds)
+    threshold = kb.manifest.threshold
     nils = [
         NilGain(
             kind=kind,
@@ -156,7 +144,7 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
     ]
     top = TopScores.sorted(chances, right, ~np.isin(kinds, NILS))
     return NamesOrder(
-        ranker=ranker.model_copy(update={"threshold": threshold}),
+        ranker=fit_order(examples, general),
         examples=len(examples),
         seed=SEED,
         gains=gains,
@@ -167,25 +155,6 @@ def learn_order(kb: KnowledgeBase, *, progress: bool = False) -> NamesOrder | No
 
 def share(chosen: np.ndarray) -> float:
     return round(float(chosen.mean()), DIGITS)
-
-
-def choose_threshold(
-    chances: np.ndarray, right: np.ndarray, kinds: np.ndarray
-) -> float:
-    """Return the threshold that is best for links and for mentions without a concept.
-
-    Each of `NILS` among the kinds counts as much. Shape: (n,) each.
-    """
-    thresholds = np.unique(chances.round(DIGITS).clip(LEAST_THRESHOLD))
-
-    def share_below(values: np.ndarray) -> np.ndarray:
-        below: np.ndarray = np.searchsorted(np.sort(values), thresholds) / len(values)
-        return below
-
-    nils = [share_below(chances[kinds == k]) for k in NILS if (kinds == k).any()]
-    lost = share_below(chances[right])
-    gain = np.mean(nils, axis=0) if nils else np.zeros(len(thresholds))
-    return float(thresholds[int(np.argmax(gain - LINKS_COUNT * lost))])
 
 
 def has_enough(examples: Sequence[NameExample], *, folds: int = 1) -> bool:
@@ -269,7 +238,8 @@ def make_batch(
     # Left-out names are embedded as if they were not known.
     searched = mentions.take(chosen)._replace(vectors=embedded.vectors[chosen])
     found = searcher.nearest.find_names(searched, filter, rows=2 * POOL_ROWS)
-    for number, names in zip(chosen, found, strict=True):
+    around = searcher.nearest.surround(searched.vectors)
+    for number, names, near in zip(chosen, found, around, strict=True):
         mention = batch[number]
         pool = pool_concepts(names, partial(find_provenance, mention))
         if not pool.near:
@@ -279,7 +249,7 @@ def make_batch(
             rows = None if mention.kind in NILS else mention.rows
             without.append(Without(mention.concept, rows))
         features = searcher.agreement.features(
-            mention.text, pool, filter, without=without
+            mention.text, pool, filter, around=near, without=without
         )
         right = None
         if mention.kind not in NILS and mention.cui in pool.near:
@@ -289,6 +259,7 @@ def make_batch(
             NameExample(
                 right=None if right is None or features[EXCLUDED][right] else right,
                 features={name: features[name] for name in KEPT},
+                is_name=False,
                 kind=mention.kind,
                 by_cosine=pool.cuis[0] == mention.cui,
             ),
@@ -408,14 +379,10 @@ def make_other_groups(
 
 
 def make_words(kb: KnowledgeBase, random: Random) -> Iterator[NameMention]:
-    """Yield words of the encoder that no name has, words of names, and pairs."""
+    """Yield English words that no name has, words of names, and pairs."""
     table = kb.parts.words
     english = language_of(kb) == "en"
-    words = [
-        word
-        for word in list_real_words(kb.encoder.list_tokens(), folded=False)
-        if len(word) >= SHORTEST_WORD
-    ]
+    words = [word for word in read_words() if len(word) >= SHORTEST_WORD]
     words.sort(key=hash_word)
     folded = [fold_piece(word, "english")[0] for word in words]
     weights = table.weigh(folded, english=english)

@@ -15,15 +15,22 @@ from pydantic import TypeAdapter
 from ...formats.gold import GoldDocument
 from ...io.version import __version__
 from ...io.writing import check_folder_output
+from ...linking.chance import Chance, Taught
+from ...linking.probability import DEFAULT_THRESHOLD, TopScores
 from ...linking.ranker import OF_TREES, Ranker
 from ..edits.change import Edits, read_edits, write_overlay
 from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
-from ..folder.records import Manifest, TaughtFile, Teaching
+from ..folder.records import AtThreshold, Manifest, TaughtFile, Teaching
 from ..folder.versions import Version
 from ..knowledge_base import KnowledgeBase, load_kb, open_version
 from ..learned_order.boost import fit_trees, join_candidates
-from ..learned_order.fit import check_right, compute_chances, fit_probability
+from ..learned_order.fit import (
+    check_right,
+    compute_chances,
+    fit_taught,
+    measure_thresholds,
+)
 from .documents import (
     AnnotationCounts,
     Contradiction,
@@ -35,9 +42,8 @@ from .examples import FOLDS, TaughtExample, make_examples
 
 MOST_EXAMPLES = 20_000  # mentions that the order is learned from: bounds the memory
 FEWEST = 50  # mentions with candidates, from which an order is learned
-LEFT_OUT_COUNT = 0.2  # times another example: mentions whose concept is left out
+LEFT_OUT_COUNT = 0.4  # times another example: mentions whose concept is left out
 DIGITS = 4  # of a share
-THRESHOLD_DIGITS = 6
 
 
 @dataclass
@@ -76,11 +82,9 @@ class TeachingReport:
     after: Accuracy | None = None  # with the learned order too
     lost: list[LostMention] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
-    threshold: float | None = None  # probability below which a mention has no concept
-    precision: float | None = None  # of links at this threshold
-    recall: float | None = None
-    nil_precision: float | None = None  # of mentions without a concept
-    nil_recall: float | None = None
+    threshold: float = DEFAULT_THRESHOLD  # least probability of a link
+    # What it does, and others, to links of the learned order.
+    thresholds: list[AtThreshold] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = TypeAdapter(TeachingReport).dump_python(self)
@@ -127,6 +131,7 @@ def teach_documents(
         date=datetime.now(UTC).date().isoformat(),
         package_version=__version__,
     )
+    threshold = keep_threshold(kb.manifest)
     # Of its own names alone: the shipped trees have learned from public documents, with
     # which people may teach, and would be right too often.
     prior = kb.manifest.order.ranker if kb.manifest.order is not None else Ranker()
@@ -154,12 +159,19 @@ def teach_documents(
                 most=MOST_EXAMPLES,
                 progress=progress,
             )
-            ranker, report = evaluate(examples, prior, counts, teaching.files)
+            learned, report = evaluate(
+                examples,
+                prior,
+                kb.manifest.chance,
+                counts,
+                teaching.files,
+                threshold=threshold,
+            )
             report.contradictions = find_contradictions(taught)
             report.changed = force or is_better(report)
             if not report.changed:
                 raise NothingBetterError
-            draft.write(describe_teaching(version, report, ranker))
+            draft.write(describe_teaching(version, report, learned))
             version = draft.publish()
     except NothingBetterError:
         return kb, report
@@ -189,7 +201,7 @@ def is_better(report: TeachingReport) -> bool:
 
 
 def describe_teaching(
-    version: Version, report: TeachingReport, ranker: Ranker | None
+    version: Version, report: TeachingReport, learned: tuple[Ranker, Taught] | None
 ) -> Manifest:
     overlay, teaching = version.manifest.overlay, version.manifest.taught
     assert overlay is not None
@@ -198,22 +210,41 @@ def describe_teaching(
         "before": report.before.all or 0.0,
         "names": report.names.all or 0.0,
         "after": report.after.all if report.after else None,
+        "thresholds": report.thresholds,
     }
-    changes = {
-        "taught": teaching.model_copy(update=measured),
-        "ranker": ranker and ranker.correction,
+    changes: dict[str, Any] = {"taught": teaching.model_copy(update=measured)}
+    if learned is not None:
+        ranker, taught = learned
+        changes |= {"ranker": ranker.correction, "chance": taught}
+    update = {
+        "overlay": overlay.model_copy(update=changes),
+        "threshold": report.threshold,
+        "calibration": None,  # of another probability
     }
-    update = {"overlay": overlay.model_copy(update=changes)}
     return version.manifest.model_copy(update=update)
+
+
+def keep_threshold(manifest: Manifest) -> float:
+    """Return the threshold after teaching; one that `calibrate` chose is not kept."""
+    calibration = manifest.calibration
+    if calibration is not None and calibration.threshold == manifest.threshold:
+        return DEFAULT_THRESHOLD
+    return manifest.threshold
 
 
 def evaluate(
     examples: Sequence[TaughtExample],
     prior: Ranker,
+    chance: Chance,
     counts: AnnotationCounts,
     sources: list[TaughtFile],
-) -> tuple[Ranker | None, TeachingReport]:
-    """Learn and measure an order that corrects `prior`; None if it brings nothing."""
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+) -> tuple[tuple[Ranker, Taught] | None, TeachingReport]:
+    """Learn and measure an order that corrects `prior`, and what corrects `chance`.
+
+    None if the order brings nothing. `threshold` is the least probability of a link.
+    """
     plain = np.array([example.plain for example in examples])
     right = np.array([example.named for example in examples])
     nil = np.array([example.nil for example in examples])
@@ -233,28 +264,27 @@ def evaluate(
         changed=False,
         before=measure(plain),
         names=measure(right),
+        threshold=threshold,
     )
     first = [example.first for example in examples]
-    ranker: Ranker | None = None
+    learned: tuple[Ranker, Taught] | None = None
     if count_usable(examples) >= FEWEST:
         scores = rank_unseen(examples, prior)
         ordered = check_right(examples, scores)
         if ordered.sum() > right.sum():
-            ranker = calibrate_ranker(fit_ranker(examples, prior), examples, scores)
+            taught = calibrate(chance, examples, scores)
+            learned = fit_ranker(examples, prior), taught
             right, report.after = ordered, measure(ordered)
-            linked = compute_chances(ranker, examples, scores) >= ranker.threshold
-            report.threshold = ranker.threshold
-            report.precision = share(right, linked)
-            report.recall = share(right & linked, ~nil)
-            if nil.any():
-                report.nil_precision = share(nil, ~linked)
-                report.nil_recall = share(~linked, nil)
+            chance = chance.model_copy(update={"taught": taught})
+            chances = compute_chances(chance, examples, scores)
+            top = TopScores.sorted(chances, ordered, ~nil)
+            report.thresholds = measure_thresholds(top, threshold)
             first = [
                 example.cuis[int(s.argmax())] if len(s) else None
                 for example, s in zip(examples, scores, strict=True)
             ]
     report.lost = list_lost(examples, plain & ~right, first)
-    return ranker, report
+    return learned, report
 
 
 def share(right: np.ndarray, chosen: np.ndarray) -> float | None:
@@ -311,27 +341,21 @@ def rank_unseen(examples: Sequence[TaughtExample], prior: Ranker) -> list[np.nda
     return scores
 
 
-def calibrate_ranker(
-    ranker: Ranker, examples: Sequence[TaughtExample], scores: Sequence[np.ndarray]
-) -> Ranker:
-    """Fit the probability of a ranker, and the threshold with the highest F1 of links.
+def calibrate(
+    chance: Chance, examples: Sequence[TaughtExample], scores: Sequence[np.ndarray]
+) -> Taught:
+    """Fit what annotations add to a probability.
 
     `scores` are from `rank_unseen`, so that no mention was part of what ranks it.
     """
     left_out = [leave_out_right(*pair) for pair in zip(examples, scores, strict=True)]
     others = [pair for pair in left_out if pair is not None]
-    calibrated = fit_probability(
-        ranker,
+    return fit_taught(
+        chance,
         [*examples, *(example for example, _ in others)],
         [*scores, *(some for _, some in others)],
         counts=[1.0] * len(examples) + [LEFT_OUT_COUNT] * len(others),
     )
-    right = check_right(examples, scores)
-    chances = compute_chances(calibrated, examples, scores)
-    answered = np.array([len(s) > 0 for s in scores])
-    linkable = sum(not example.nil for example in examples)
-    threshold = best_threshold(chances[answered], right[answered], linkable)
-    return calibrated.model_copy(update={"threshold": threshold})
 
 
 def leave_out_right(
@@ -345,19 +369,5 @@ def leave_out_right(
         return None
     kept = np.arange(len(scores)) != example.right
     features = {name: values[kept] for name, values in example.features.items()}
-    return replace(example, right=None, features=features), scores[kept]
-
-
-def best_threshold(chances: np.ndarray, right: np.ndarray, linkable: int) -> float:
-    """Return the lowest probability from which on links have the highest F1.
-
-    `linkable` is the number of mentions that have a concept. Shape: (n,) each.
-    """
-    order = np.argsort(-chances, kind="stable")
-    hits = right[order].cumsum()
-    f1 = 2 * hits / (np.arange(1, len(hits) + 1) + linkable)
-    last = chances[order]
-    # Answers of equal probability are linked together.
-    whole = np.append(last[1:] != last[:-1], True)
-    best = np.flatnonzero(whole & (f1 == f1[whole].max()))[-1]
-    return round(float(last[best]), THRESHOLD_DIGITS)
+    left = replace(example, right=None, features=features, is_name=False)
+    return left, scores[kept]

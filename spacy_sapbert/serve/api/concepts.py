@@ -50,13 +50,12 @@ def get_roots(kb: KbDep) -> RootsAnswer:
 def get_kb(service: ServiceDep, store: OptionalStoreDep) -> KbAnswer:
     """Digest, counts, sources, threshold and teaching of the knowledge base in use."""
     manifest = service.kb.manifest
-    threshold = choose_threshold(manifest, service.options)
     return KbAnswer(
         digest=manifest.digest,
         counts=manifest.counts,
         sources=manifest.sources,
-        threshold=threshold.cosine,
-        least_probability=threshold.least_probability,
+        threshold=choose_threshold(manifest, service.options),
+        least_cosine=service.options.least_cosine,
         calibration=manifest.calibration,
         taught=manifest.taught,
         reviews=store is not None,

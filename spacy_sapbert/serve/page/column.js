@@ -50,7 +50,7 @@ let read = null;
 /** @type {any} */
 let view = null;
 
-const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? first?.score ?? -1;
+const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? -1;
 const stateOf = ({ mention, found, inBulk }) => (isOpen(mention) ? found.status : inBulk ? "accepted" : "decided");
 const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
 const addressOf = (id) => `reviews/columns/${id}/choices`;

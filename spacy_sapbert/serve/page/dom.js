@@ -42,6 +42,8 @@ export function countOf(count, one, many = `${one}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
+export const percent = (value) => `${Math.round(100 * value)} %`;
+
 /** A share of 1 that may be unknown. */
 export const share = (value) => (value === null ? "–" : value.toFixed(3));
 
@@ -106,7 +108,7 @@ export function select(id, text, options, value, onchange) {
 export function strength(candidate, ordered = false) {
   const { score, probability } = candidate;
   if (typeof probability === "number") {
-    return make("span", { class: "strength", title: `score ${score}` }, `${Math.round(100 * probability)} %`);
+    return make("span", { class: "strength", title: `score ${score}` }, percent(probability));
   }
   if (typeof score !== "number") return make("span", { class: "strength" });
   const word = score === 1 ? "exact" : score >= 0.9 ? "strong" : score >= 0.75 ? "fair" : "weak";

@@ -100,10 +100,11 @@ function drawReport(one, fewest, names) {
     ] : []),
     pairs([
       ["Learned from", `${countOf(one.counts.mentions, "mention")} in ${countOf(one.counts.documents, "note")}`],
-      ["Least score of a link", one.threshold === null ? "" : share(one.threshold)],
-      ["Links that are right", one.precision === null ? "" : share(one.precision)],
-      ["Mentions that are linked right", one.recall === null ? "" : share(one.recall)],
+      ["Least probability of a link", share(one.threshold)],
     ]),
+    one.thresholds.length ? table(
+      ["If a link needs at least", "Links that are right", "Mentions that are linked right", "Without a concept, and not linked"],
+      one.thresholds.map((at) => [at.threshold, at.precision, at.recall, at.nil_recall].map(share)), "Links by probability") : null,
   ];
 }
 

@@ -1,5 +1,7 @@
 // Words for people: types, colours, and why there is no concept.
 
+import { percent } from "./dom.js";
+
 /** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
 export const { types, groups } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
 
@@ -17,6 +19,7 @@ const NOTES = {
   below_threshold: "The best guess is too weak.",
   ambiguous: "It means several concepts equally.",
   excluded: "What is near has another number, an opposite, or another letter.",
+  dropped: "The term also says family, past, suspected, or a number.",
   filtered: "What fits is not among the allowed concepts.",
   empty: "There is nothing to look up.",
   no_vector: "It has no words that can be looked up.",
@@ -28,8 +31,8 @@ const NOTES = {
 export function explainNote(note, first, threshold) {
   if (!note) return "";
   const text = NOTES[note] ?? note.replaceAll("_", " ");
-  const score = first?.score;
-  const numbers = note === "below_threshold" && threshold !== null && typeof score === "number"
-    ? ` (${score.toFixed(2)}, needs ${threshold.toFixed(2)})` : "";
+  const probability = first?.probability;
+  const numbers = note === "below_threshold" && probability < threshold
+    ? ` (${percent(probability)}, needs ${percent(threshold)})` : "";
   return `${text.replace(/\.$/, "")}${numbers}.`;
 }

@@ -14,8 +14,7 @@ from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.certainty import judge_link
 from ...linking.link import Linked
-from ...mapping.lookup import has_threshold, is_name
-from ...mapping.terms import is_term
+from ...mapping.terms import FOR_PEOPLE, is_term, list_dropped
 from ...vocabularies.concepts import Concept
 from ..lookup import find_code
 from ..problems import INVALID, status_of
@@ -133,13 +132,13 @@ def describe_service(kb: KnowledgeBase, base: str) -> dict[str, Any]:
     }
 
 
-def is_match(service: Service, text: str, linked: Linked) -> bool:
+def is_match(text: str, linked: Linked) -> bool:
     """Return whether the first candidate is sure: what /column shows as linked."""
     certainty = judge_link(text, linked.cui, linked.candidates, note=linked.note)
     if certainty != "sure" or not is_term(text):
         return False
-    kb = service.kb
-    return has_threshold(kb, service.options) or is_name(kb, text, linked)
+    dropped = list_dropped(text, linked.candidates[0]["alias"])
+    return {part.kind for part in dropped}.isdisjoint(FOR_PEOPLE)
 
 
 def describe_candidate(
@@ -168,7 +167,7 @@ def describe_found(
     Args:
         coded: Of `describe_coded`; beside them no other candidate matches.
     """
-    match = not coded and is_match(service, text, linked)
+    match = not coded and is_match(text, linked)
     known = {one["id"] for one in coded}
     others = [
         describe_candidate(

@@ -99,7 +99,7 @@ async def compute_quality(service: Service, store: ReviewStore) -> Quality:
     mentions = await run_in_threadpool(list_mentions, store, kb)
     texts, labels = [one.text for one in mentions], [one.label for one in mentions]
     linked = await service.link_mentions(texts, {}, labels)
-    all = {"threshold": -1.0, "k": NEAR}
+    all = {"threshold": 0.0, "k": NEAR}
     ranked = await service.link_mentions(texts, all, labels)
     answered = [
         Answered(mention, found.candidates, link.cui)

@@ -153,7 +153,7 @@ def doubt(group: Group) -> tuple[int, float, int]:
     """
     mention = group.mention
     first = next(iter(mention["candidates"]), None)
-    chance = (first["probability"] or first["score"] or 0.0) if first else 0.0
+    chance = (first["probability"] or 0.0) if first else 0.0
     return (
         DOUBT.index(mention["certainty"]),
         chance if mention["cui"] else -chance,
