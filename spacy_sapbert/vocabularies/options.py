@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 from ..errors import SapbertError
+from ..io.tables.delimited import name_delimiter
 from ..linking.languages import language_code
 
 # The values of options that have few
@@ -85,6 +86,12 @@ class ReadOptions:
     separator: Annotated[
         str | None, "between several synonyms or codes in a cell. [| or ;]"
     ] = None
+    delimiter: Annotated[
+        str | None, "between the fields of a row: tab, ; or any character. [detected]"
+    ] = None
+    comment: Annotated[
+        str, "what lines begin with that are no rows. [#, above the first row]"
+    ] = ""
     encoding: Annotated[str, "encoding of a text file, e.g. cp1252. [utf-8]"] = "utf-8"
 
     def __post_init__(self) -> None:
@@ -92,6 +99,8 @@ class ReadOptions:
         if self.languages is not None:
             languages = [*map(language_code, self.languages)]
             object.__setattr__(self, "languages", languages)
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", name_delimiter(self.delimiter))
         for name, (_, kind, choices) in READ_OPTIONS.items():
             value = getattr(self, name)
             for text in (value if kind == "list" else [value]) if choices else ():

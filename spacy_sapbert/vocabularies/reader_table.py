@@ -83,6 +83,7 @@ ONTOLOGY = (
     *("ids", "xref_prefix", "multi_xref", "scopes", "obsolete", "type"),
     "cui_pattern",
 )
+TABLE_OPTIONS = ("columns", "separator", "delimiter", "comment", "encoding", "type")
 # The first that has the name of a file reads it.
 READERS: dict[str, Reader] = {
     "rxnorm": Reader(
@@ -128,6 +129,12 @@ READERS: dict[str, Reader] = {
         ("Loinc.csv", "LoincTable/Loinc.csv"),
         ("languages", "obsolete"),
         gate="names of concepts that are left out",
+    ),
+    "meddra": Reader(
+        "a folder with `pt.asc`, also in `MedAscii/`: MedDRA",
+        "tables.table:read_meddra",
+        ("pt.asc",),
+        ("type", "encoding"),
     ),
     "icd11": Reader(
         "[ICD-11](#claml-and-icd-11): the simple tabulation of the WHO",
@@ -203,10 +210,14 @@ READERS: dict[str, Reader] = {
         ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
     ),
     "table": Reader(
-        "any other table, of your own: see [your own vocabulary](#your-own-vocabulary)",
+        "[known tables](#known-tables), and any other of "
+        "[your own](#your-own-vocabulary)",
         "tables.table:read_table",
-        ("*.csv", "*.tsv", *(f"*{ending}" for ending in EXCEL)),
-        ("columns", "separator", "encoding", "type"),
+        (
+            *("*hgnc_complete_set*.txt", "*thesaurus*.txt", "*.bsv", "*.asc"),
+            *("*.csv", "*.tsv", *(f"*{ending}" for ending in EXCEL)),
+        ),
+        TABLE_OPTIONS,
     ),
 }
 # a file of a release of SNOMED CT that does not stand for the release

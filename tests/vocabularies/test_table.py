@@ -27,7 +27,6 @@ def write(folder: Path, text: str, name: str = "codes.csv") -> Path:
         ("id,label,description", {"id": 0, "name": 1, "definition": 2}),
         ("name,synonym1,synonym 2,code", {"name": 0, "synonyms": 1, "id": 3}),
         ("id,description", {"id": 0, "name": 1}),
-        ("ICD10,name", {"id": 0, "name": 1}),
     ],
 )
 def test_read_table_guesses_common_headers(header, expected, tmp_path):
@@ -42,6 +41,10 @@ def test_read_table_guesses_common_headers(header, expected, tmp_path):
     ("header", "columns", "code"),
     [
         ("code,words", None, "E410.*the columns code, words"),
+        # no column has the ids because it is the only one with codes
+        ("ICD10,name", None, "E410.*the columns ICD10, name\\. .*id=ICD10,name=name`"),
+        ("symbol,term,omim_id", None, "E410.*--columns name=term,id=omim_id`"),
+        ('words,"a, b",label', None, "E410.*--columns id=words,name=label`"),
         ("a,b", "id=a", "E331"),
         ("a,b", "id=a,name=c", "E410.*the columns a, b"),
         ("a,b,b", "id=a,name=b", "E410"),

@@ -21,6 +21,7 @@ from .formulas import defuse
 
 QUOTE = '"'
 SEPARATORS = "\t,;|"
+DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 OPEN_LINES = 1000  # of a field in quotes
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
 ReadLines = Callable[[Path, Iterable[bytes]], Iterator[tuple[int, str]]]
@@ -153,11 +154,25 @@ def decode_blocks(
 
 
 def detect_separator(path: Path, encoding: str = "utf-8") -> str:
-    """Return the separator of a table by its first line."""
+    """Return the separator of a table by its first line that is no comment."""
     blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
-    header = next((line for line in lines if line.strip()), b"")
+    lines = [*filter(bytes.strip, lines)]
+    header = next((line for line in lines if not line.startswith(b"#")), b"")
+    header = header or next(iter(lines), b"")
     return find_separator(decode_line(header, path, 1), SEPARATORS)
+
+
+def name_delimiter(text: str) -> str:
+    """Return the delimiter that the value of `--delimiter` names."""
+    delimiter = DELIMITERS.get(text.lower(), text)
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise SapbertError(
+            "E331",
+            "Expected `--delimiter` to be one character, or one of "
+            f"{', '.join(DELIMITERS)}, but got {text[:40]!r}.",
+        )
+    return delimiter
 
 
 def read_delimited(
@@ -167,11 +182,13 @@ def read_delimited(
     quoted: bool = True,
     encoding: str = "utf-8",
     read: ReadLines = read_lines,
+    comment: str = "",
 ) -> Iterator[Row]:
     """Read the rows of a table; see `split_rows`.
 
     Args:
         separator: None = the one of the first line.
+        comment: What lines begin with that are no rows; empty = all are rows.
         read: Reads the lines of the blocks; by default, one that is not UTF-8 is an
             error.
     """
@@ -181,6 +198,8 @@ def read_delimited(
     if quoted:
         blocks = end_lines(blocks)
     lines: Iterable[tuple[int, str]] = read(path, blocks)
+    if comment:
+        lines = (line for line in lines if not line[1].startswith(comment))
     if quoted:  # csv takes a carriage return for the end of a row
         lines = ((number, line.replace("\r", " ")) for number, line in lines)
     return split_rows(lines, separator, path, quoted=quoted)

@@ -72,13 +72,18 @@ def column_key(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
+def find_places(header: Sequence[str], name: str) -> list[int]:
+    """Return the places of a column by its name, or by one that is nearly so."""
+    same = [place for place, other in enumerate(header) if other.strip() == name]
+    key = column_key(name)
+    return same or [p for p, other in enumerate(header) if column_key(other) == key]
+
+
 def find_columns(
     path: Path, header: Sequence[str], names: Sequence[str | None]
 ) -> list[int | None]:
     """Return the places of columns, whatever the case of their names; None has none."""
-    keys = [column.strip().casefold() for column in header]
-    wanted = [None if name is None else name.strip().casefold() for name in names]
-    places = [keys.index(key) if key in keys else None for key in wanted]
+    places = [next(iter(find_places(header, n)), None) if n else None for n in names]
     is_header = any(place is not None for place in places)
     for name, place in zip(names, places, strict=True):
         if name is not None and place is None:

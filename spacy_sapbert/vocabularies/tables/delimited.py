@@ -17,13 +17,16 @@ def read_rows(
     *,
     quoted: bool = False,
     encoding: str = "utf-8",
+    comment: str = "",
 ) -> Iterator[Row]:
     """Read the rows of a table, and count them; see `read_delimited`."""
 
     def read(path: Path, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
         return read_good_lines(path, report, blocks=blocks, blank=quoted)
 
-    return read_delimited(path, separator, quoted=quoted, encoding=encoding, read=read)
+    return read_delimited(
+        path, separator, quoted=quoted, encoding=encoding, read=read, comment=comment
+    )
 
 
 def read_sheet(path: Path, report: Report) -> Iterator[Row]:

@@ -1,0 +1,387 @@
+"""Which column of a table is what: by the option `--columns`, by its name, or known.
+
+A kind of table (of a vocabulary, of annotated mentions) declares its roles once, in
+`Roles`: names of columns that are usual, and the tables of publishers and tools whose
+header is known. No column has a role because it is left over.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import SapbertError
+from ..terminal import printable
+from .headers import column_key, describe_header, find_places
+
+SHOWN = 40  # columns in an error, and characters of each
+NUMBERED = re.compile(r"\d{1,5}")
+VALUE = re.compile(r"[-+]?\d[\d.,]*%?|[A-Za-z]{0,2}\d+\.\d+|\D{0,12}\d{4,}\S*")
+WORDS = 4  # of the name of a column
+
+
+class Column(NamedTuple):
+    """A column that is read.
+
+    Attributes:
+        role: One of a `Roles`.
+        place: From 0.
+        source: Of codes: their vocabulary.
+    """
+
+    role: str
+    place: int
+    source: str = ""
+
+
+class Layout(NamedTuple):
+    """A table of a publisher or a tool.
+
+    Attributes:
+        name: Whose it is, for the report.
+        columns: What its columns are, as in `--columns`; any may be absent. Numbers if
+            it has no header.
+        header: Columns that tell it from other tables; empty = it has no header.
+        files: Pattern of the names of its files, if it has no header.
+        width: Of its rows, if it has no header; 0 = any.
+        delimiter, comment: Between its fields, and before its comments, if it has no
+            header.
+        prefix: Before its ids.
+        separator: Between the values of a cell.
+        only: By column the only values with which a row is read, in lower case.
+        never: By column the values with which a row is not read.
+    """
+
+    name: str
+    columns: str
+    header: tuple[str, ...] = ()
+    files: str = ""
+    width: int = 0
+    delimiter: str = ""
+    comment: str = ""
+    prefix: str = ""
+    separator: str | None = None
+    only: Mapping[str, tuple[str, ...]] = {}
+    never: Mapping[str, tuple[str, ...]] = {}
+
+    def matches(self, path: Path, row: Sequence[str], keys: Sequence[str]) -> bool:
+        """Return whether a table is this one, by its name and its first row."""
+        if self.header:
+            return {*map(column_key, self.header)} <= {*keys}
+        return self.has_name(path) and self.width in (0, len(row))
+
+    def has_name(self, path: Path) -> bool:
+        """Return whether a file without a header has the name of the table."""
+        return fnmatch(path.name.lower().removesuffix(".gz"), self.files)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a kind of table may be.
+
+    Attributes:
+        names: By role the names of columns that have it, as `column_key` returns them,
+            the best first.
+        needed: Of each group of roles a table has one.
+        repeated: Roles that several columns may have.
+        coded: The role that has a source: "codes.ICD10CM=icd"; empty = none.
+        find_source: Returns the source of a column of codes, or "".
+        layouts: Tables that are known; the first that matches.
+        example: A value of `--columns`, for errors.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    needed: tuple[tuple[str, ...], ...]
+    example: str
+    repeated: tuple[str, ...] = ()
+    coded: str = ""
+    find_source: Callable[[str], str] = lambda name: ""
+    layouts: tuple[Layout, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.names, *filter(None, [self.coded]))
+
+    def find_file(self, path: Path) -> Layout | None:
+        """Return the first known table without a header that has the name of a file."""
+        return next((layout for layout in self.layouts if layout.has_name(path)), None)
+
+    def lacks(self, roles: set[str]) -> list[tuple[str, ...]]:
+        """Return the groups of `needed` of which there is none."""
+        return [group for group in self.needed if not {*group} & roles]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        chosen: Those that are read.
+        header: The names of all columns; empty = the first row has none.
+        layout: What is known of the table, if it is a known one.
+        rules: Of rows: the place of a column, values, and whether a row that has one of
+            these is read or is not.
+    """
+
+    chosen: tuple[Column, ...]
+    header: tuple[str, ...] = ()
+    layout: Layout | None = None
+    rules: tuple[tuple[int, tuple[str, ...], bool], ...] = field(default=())
+
+    def find(self, role: str) -> int | None:
+        """Return the place of the first column with a role."""
+        return next((c.place for c in self.chosen if c.role == role), None)
+
+    def keeps(self, fields: Sequence[str]) -> bool:
+        """Return whether a row is read; cells of rules may have several values."""
+        return all(
+            kept != {*fields[place].strip().lower().split("|")}.isdisjoint(values)
+            for place, values, kept in self.rules
+        )
+
+    def describe(self) -> str:
+        """Return which column is read as what, and which are not read."""
+        names = [*map(show, self.header)]
+        used = [
+            f"{join_role(role, source)}={names[place] if names else place + 1}"
+            for role, place, source in self.chosen
+        ]
+        places = {column.place for column in self.chosen}
+        others = [
+            name
+            for place, name in enumerate(names)
+            if place not in places and name != '""'
+        ]
+        known = f" of {self.layout.name}" if self.layout else ""
+        rest = f"; not read: {shorten(others)}" if others else ""
+        return f"Columns{known}: {','.join(used)}{rest}."
+
+
+def show(name: str) -> str:
+    """Return the name of a column for a message, in one short line."""
+    name = printable(name[:SHOWN]).strip()
+    return f'"{name}"' if "," in name or not name else name
+
+
+def shorten(names: Sequence[str]) -> str:
+    """Return names for a message, of which at most `SHOWN` are written."""
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+
+
+def join_role(role: str, source: str) -> str:
+    return f"{role}.{source}" if source else role
+
+
+def parse_choice(choice: str, roles: Roles) -> list[tuple[str, str, str]]:
+    """Parse the value of `--columns`.
+
+    Args:
+        choice: E.g. "id=Code,name=Preferred,codes.ICD10CM=icd"; double quotes around a
+            part whose column has a comma.
+
+    Returns:
+        Role, source and name of the column.
+    """
+    choices = []
+    try:
+        (parts,) = csv.reader([choice], strict=True, skipinitialspace=True)
+    except (csv.Error, ValueError):
+        parts = [""]
+    for part in parts:
+        what, equals, name = part.partition("=")
+        role, dot, source = what.strip().partition(".")
+        # codes without a source get the name of their column
+        right = role in roles.all and bool(source) == bool(dot)
+        right = right and not (dot and role != roles.coded)
+        if not equals or not name.strip() or not right:
+            raise wrong_columns_option(roles, part[:SHOWN])
+        choices.append((role, source, name.strip()))
+    return choices
+
+
+def check_choice(choices: Sequence[tuple[str, str, str]], roles: Roles) -> None:
+    """Check that a choice has the roles that are needed, and none too often."""
+    given = [role for role, _, _ in choices]
+    for role in given:
+        if role not in roles.repeated and given.count(role) > 1:
+            raise SapbertError(
+                "E331",
+                f"Expected one column as `{role}`, but `--columns` has several. "
+                f"{' and '.join(f'`{name}`' for name in roles.repeated) or 'None'} may "
+                "be repeated.",
+            )
+    if lacking := roles.lacks({*given}):
+        raise wrong_columns_option(roles, f"no {' or '.join(lacking[0])}")
+
+
+def choose_columns(
+    path: Path, line: int, first: Sequence[str], roles: Roles, choice: str | None = None
+) -> Columns:
+    """Choose the columns of a table.
+
+    Args:
+        line: Of the first row, for errors.
+        first: The first row, which has the names of the columns unless the table is a
+            known one without names, or the choice has numbers.
+        choice: See `parse_choice`; None = what is known of the table, else by the names
+            of the columns. Numbers instead of names are places from 1.
+    """
+    keys = [column_key(name) for name in first]
+    if choice is not None:
+        parsed = parse_choice(choice, roles)
+        check_choice(parsed, roles)
+        return find_choice(path, line, first, parsed, roles)
+    for layout in roles.layouts:
+        if layout.matches(path, first, keys):
+            columns = apply_layout(layout, first, keys, roles)
+            if columns.find(roles.needed[0][0]) is not None:
+                return columns
+    chosen = guess_columns(keys, first, roles)
+    if roles.lacks({column.role for column in chosen}):
+        raise SapbertError(
+            "E410",
+            f"{path}:{line}: Expected names of columns in the first row that say "
+            f"which has the {' and the '.join(group[0] for group in roles.needed)}, "
+            f"but it has {list_header(first, bool(chosen))}. Say it: "
+            f"`--columns {suggest(chosen, first, roles)}`; in a table without names "
+            "`--columns` has the numbers of the columns.",
+        )
+    return Columns(chosen, tuple(first))
+
+
+def apply_layout(
+    layout: Layout, first: Sequence[str], keys: Sequence[str], roles: Roles
+) -> Columns:
+    """Return the columns of a known table that are there."""
+    has_header = bool(layout.header)
+
+    def place_of(name: str) -> int | None:
+        if not has_header:
+            return int(name) - 1 if int(name) <= len(first) else None
+        key = column_key(name)
+        return keys.index(key) if key in keys else None
+
+    chosen = [
+        Column(role, place, source)
+        for role, source, name in parse_choice(layout.columns, roles)
+        if (place := place_of(name)) is not None
+    ]
+    rules = [
+        (place, values, kept)
+        for some, kept in ((layout.only, True), (layout.never, False))
+        for name, values in some.items()
+        if (place := place_of(name)) is not None
+    ]
+    return Columns(
+        tuple(chosen), tuple(first) if has_header else (), layout, tuple(rules)
+    )
+
+
+def find_choice(
+    path: Path,
+    line: int,
+    first: Sequence[str],
+    parsed: Sequence[tuple[str, str, str]],
+    roles: Roles,
+) -> Columns:
+    """Return the columns that `--columns` names."""
+    by_place = all(NUMBERED.fullmatch(name) for _, _, name in parsed)
+    is_header = any(find_places(first, name) for _, _, name in parsed)
+    found = []
+    for role, source, name in parsed:
+        if by_place:
+            places = [int(name) - 1] if 0 < int(name) <= len(first) else []
+        else:
+            places = find_places(first, name)
+        got = describe_header(first, is_header=is_header and not by_place)
+        if not places:
+            raise SapbertError(
+                "E410",
+                f"{path}:{line}: Expected a column {name[:SHOWN]!r}, as `--columns` "
+                f"says, but it has {got}. Correct the option.",
+            )
+        if len(places) > 1:
+            raise SapbertError(
+                "E410",
+                f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "
+                f"{got} have that name. Rename them, or pass the places of the "
+                "columns, e.g. `--columns id=1,name=2`, without the first row.",
+            )
+        if role == roles.coded and not source:
+            source = (not by_place and roles.find_source(name)) or name
+        found.append(Column(role, places[0], source))
+    return Columns(tuple(found), () if by_place else tuple(first))
+
+
+def guess_columns(
+    keys: Sequence[str], header: Sequence[str], roles: Roles
+) -> tuple[Column, ...]:
+    """Return the columns whose names say what they are, which may have a number.
+
+    Of two columns for the same role the one with the better name is used.
+    """
+    guessed: dict[int, Column] = {}
+    for role, names in roles.names.items():
+        for name in names:
+            places = [
+                place
+                for place, key in enumerate(keys)
+                if key.rstrip("0123456789") == name and place not in guessed
+            ]
+            several = role in roles.repeated
+            for place in places if several else places[:1]:
+                guessed[place] = Column(role, place)
+            if places and not several:
+                break
+    for place, name in enumerate(header):
+        if place not in guessed and (source := roles.find_source(name)):
+            guessed[place] = Column(roles.coded, place, source)
+    return tuple(guessed[place] for place in sorted(guessed))
+
+
+def suggest(chosen: Sequence[Column], first: Sequence[str], roles: Roles) -> str:
+    """Return a value of `--columns` for a table: what is known, and a column for each
+    role that is needed."""
+    if not is_header_like(first):
+        return roles.example
+    parts = {column.place: column for column in chosen}
+    lacking = roles.lacks({column.role for column in chosen})
+    for role, *_ in lacking:
+        free = [p for p in range(len(first)) if p not in parts or parts[p].source]
+        ends = [p for p in free if column_key(first[p]).endswith(role)]
+        if free := ends or [p for p in free if p in parts] or free:
+            parts[free[0]] = Column(role, free[0])
+    return ",".join(
+        f'"{text}"' if "," in text else text
+        for place, column in sorted(parts.items())
+        for text in [f"{join_role(column.role, column.source)}={first[place].strip()}"]
+    )
+
+
+def list_header(first: Sequence[str], is_header: bool) -> str:
+    """Return the names of the columns for an error; no row of values."""
+    return describe_header(first, is_header=is_header or is_header_like(first))
+
+
+def is_header_like(first: Sequence[str]) -> bool:
+    """Return whether a row has names: short texts without values, all different."""
+    cells = [cell.strip() for cell in first]
+    return (
+        len(cells) > 1
+        and len({*cells}) == len(cells)
+        and all(cells)
+        and all(len(c) <= SHOWN and len(c.split()) <= WORDS for c in cells)
+        and not any(map(VALUE.fullmatch, cells))
+    )
+
+
+def wrong_columns_option(roles: Roles, part: str) -> SapbertError:
+    codes = roles.coded and f" Write `{roles.coded}.ICD10CM=icd` for codes."
+    return SapbertError(
+        "E331",
+        f"Expected `--columns` like `{roles.example}`, with the roles "
+        f"{', '.join(roles.all)} and those that are needed, but got: {part}.{codes}",
+    )

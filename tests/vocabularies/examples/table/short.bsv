@@ -1,0 +1,2 @@
+C9000001|azure fever
+C9000002|blue cough
