@@ -11,15 +11,12 @@ from typing import Any
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
-from .format_table import file_ending, load_reader
+from .format_table import load_reader
 from .gold import LONGEST, GoldDocument
-from .inputs.files import BRAT, TEXT, detect_format, read_head
-from .inputs.rows import DELIMITERS
-from .mention_tables import BARS, CHOSEN, COLUMNS, TERM, find_rows
+from .inputs.files import BRAT, TEXT, detect_format
 
 SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
-LINKED = ("text", "cui")  # columns of a table of `link`
 
 
 def detect_corpus(path: Path) -> str:
@@ -32,32 +29,9 @@ def detect_corpus(path: Path) -> str:
     format = None
     with suppress(SapbertError):  # of an unknown ending: it may be a table
         format = detect_format(path)
-    if format not in (None, TEXT, "csv", "excel", "parquet"):
+    if format not in (None, TEXT):
         return str(format)
-    columns = {*read_columns(path)}
-    if {TERM, CHOSEN} <= columns:
-        return "mapped"
-    if {*LINKED} <= columns or format in ("excel", "parquet"):
-        return find_rows(path)
-    if {*COLUMNS} <= columns or any(BARS in name for name in columns):
-        return "tsv"
-    return "csv" if file_ending(path) == ".csv" else "tsv"
-
-
-def read_columns(path: Path) -> list[str]:
-    """Return the cells of the first row of a table."""
-    format = find_rows(path)
-    if format == "parquet":
-        from ..io.tables.parquet import read_names
-
-        return read_names(path)
-    if format == "excel":
-        from ..io.tables.spreadsheets import read_workbook
-
-        return next(read_workbook(path), (1, list[str]()))[1]
-    lines = read_head(path).decode("utf8", "replace").splitlines()
-    first = next((line for line in lines if line.strip()), "")
-    return [cell.strip('" ') for cell in re.split(f"[{DELIMITERS}]", first)]
+    return "tsv"
 
 
 def corpus_digest(path: Path) -> str:

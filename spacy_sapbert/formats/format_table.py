@@ -114,7 +114,7 @@ FORMATS: dict[str, Format] = {
     ),
     "csv": Format(
         "spreadsheets: one mention a row",
-        read="mention_tables:read_csv",
+        read="mention_tables:read_table",
         write="csv:write_docs",
         media="text/csv; charset=utf-8",
         errors=True,
@@ -128,7 +128,7 @@ FORMATS: dict[str, Format] = {
         without_text="no column `text`",
     ),
     "excel": Format(
-        read="mention_tables:read_excel",
+        read="mention_tables:read_table",
         rows="inputs.rows:read_excel_rows",
         endings=EXCEL,
         annotated=False,
@@ -138,7 +138,7 @@ FORMATS: dict[str, Format] = {
         "data frames, databases: one mention a row",
         write="parquet:write_docs",
         suffixes=(".parquet",),
-        read="mention_tables:read_parquet",
+        read="mention_tables:read_table",
         rows="inputs.parquet_rows:read_parquet_rows",
         endings=(".parquet",),
         annotated=False,
@@ -200,8 +200,7 @@ FORMATS: dict[str, Format] = {
         returned=ANNOTATIONS,
         without_text="texts are empty",
     ),
-    "tsv": Format(read="mention_tables:read_tsv"),
-    "mapped": Format(read="mention_tables:read_mapped"),
+    "tsv": Format(read="mention_tables:read_table"),
     "sssom": Format(read="mention_tables:read_sssom"),
     "html": Format(
         "people: one [page](#html) that loads nothing from outside",

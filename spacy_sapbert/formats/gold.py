@@ -13,7 +13,8 @@ from ..io.tables.headers import show_id
 NIL = "NIL"
 LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without one
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
-NO_ID = frozenset({"", "-", "-1", "nil", "none", "cui-less"})  # whatever the case
+# whatever the case
+NO_ID = frozenset({"", "-", "-1", "nil", "none", "cui-less", "no_code", "nocode"})
 SEPARATORS = re.compile(r"[|+]")
 BETWEEN_IDS = re.compile(r"[,;\s]+")  # as people write several
 IN_IDS = re.compile(r"[^,;\s]*\d[^,;\s]*")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
@@ -104,21 +105,22 @@ def make_gold_doc(
     label: str,
 ) -> Doc:
     """Set the mentions of a document; see `make_gold_docs`."""
+    mentions = [gold for gold in document.mentions if gold.start >= 0]
     group = SpanGroup(doc, name=spans_key)
     exact = []
-    for gold in document.mentions:
+    for gold in mentions:
         span = cover_mention(doc, gold, label=label)
         group.append(span)
         if (span.start_char, span.end_char) == (gold.start, gold.end):
             exact.append(span)
-    group.attrs["start_char"] = [gold.start for gold in document.mentions]
-    group.attrs["end_char"] = [gold.end for gold in document.mentions]
-    group.attrs["ids"] = [gold.parts for gold in document.mentions]
+    group.attrs["start_char"] = [gold.start for gold in mentions]
+    group.attrs["end_char"] = [gold.end for gold in mentions]
+    group.attrs["ids"] = [gold.parts for gold in mentions]
     doc.spans[spans_key] = group
     entities = filter_spans(exact)
     doc.set_ents(entities)
-    counts["mentions"] += len(document.mentions)
-    counts["widened"] += len(document.mentions) - len(exact)
+    counts["mentions"] += len(mentions)
+    counts["widened"] += len(mentions) - len(exact)
     counts["overlapping"] += len(exact) - len(entities)
     return doc
 
@@ -133,8 +135,8 @@ def make_gold_docs(
 ) -> Iterator[NamedDoc]:
     """Make Docs of annotated documents.
 
-    `doc.spans[spans_key]` has all mentions in the order of the file, those that do
-    not begin and end with tokens widened to whole ones; its `attrs` have their true
+    `doc.spans[spans_key]` has all mentions with offsets in the order of the file, those
+    that do not begin and end with tokens widened to whole ones; its `attrs` have their true
     `start_char` and `end_char`, and as `ids` all of their ids, for each part of a
     composite the alternatives. `doc.ents` has those that are on token boundaries, and
     of some that overlap the longest. If it lacks any, there is one warning with the
@@ -224,6 +226,7 @@ def read_docs(
     format: str | None = None,
     spans_key: str = GOLD,
     label: str = LABEL,
+    **options: Any,
 ) -> Iterator[NamedDoc]:
     """Read annotated documents as gold Docs.
 
@@ -235,6 +238,7 @@ def read_docs(
         spans_key: The group of spans for all mentions; `doc.ents` has those that are
             aligned with tokens and do not overlap.
         label: Label of mentions without a type.
+        options: Of the reader of the format, see `read_corpus`.
 
     Yields:
         The id of each document, and its Doc with the group of spans. An error has the
@@ -247,5 +251,6 @@ def read_docs(
         ('visit-01', 7)
     """
     path = Path(path)
-    documents = chain.from_iterable(map(split_mentions, open_corpus(path, format)))
+    gold = open_corpus(path, format, **options)
+    documents = chain.from_iterable(map(split_mentions, gold))
     return make_gold_docs(documents, nlp, path=path, spans_key=spans_key, label=label)

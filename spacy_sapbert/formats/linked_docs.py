@@ -12,14 +12,14 @@ from typing import Any
 
 from ..errors import SapbertError, unexpected_line
 from ..io.tables.formulas import undefuse
-from .corpus import detect_corpus, open_corpus, read_columns
+from .corpus import detect_corpus, open_corpus
 from .documents import raise_error
 from .entities import COLUMNS, RUN_COLUMNS, LinkedDoc, LinkedEntity, describe_mention
 from .format_table import file_ending, list_formats, load_function
 from .gold import GoldDocument
 from .inputs.rows import COLUMNS as DOCUMENT
 from .inputs.rows import Columns, read_json_rows, to_plain
-from .mention_tables import find_rows
+from .mention_tables import open_table
 
 JSON_LINES, DOCBIN, ENTITIES = "jsonl", "spacy", "entities"
 NEEDED = ("start", "end", "cui")  # columns of a table of mentions
@@ -32,11 +32,17 @@ def detect_linked(path: Path) -> str | None:
     if format == JSON_LINES:
         rows = read_json_rows(path, DOCUMENT, on_error=raise_error)
         return format if ENTITIES in next(rows, (0, {}))[1] else None
-    if format in ("tsv", *list_formats("rows")):
-        table = find_rows(path)
-        written = file_ending(path) in list_formats()[table].suffixes
-        return table if written and {*NEEDED} <= {*read_columns(path)} else None
+    if format == "tsv":
+        return None
+    if format in list_formats("rows"):
+        written = file_ending(path) in list_formats()[format].suffixes
+        return format if written and {*NEEDED} <= {*read_columns(path)} else None
     return format if format == DOCBIN or list_formats()[format].write else None
+
+
+def read_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a table."""
+    return open_table(path, None, raise_error)[0]
 
 
 def open_linked(

@@ -3,236 +3,85 @@
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from functools import partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from ..errors import SapbertError, blank_mention
-from ..io.reading import read_lines
+from ..io.plugins import require
+from ..io.tables.columns import Columns, Layout, Roles, choose_columns
+from ..io.tables.delimited import (
+    Row,
+    find_separator,
+    name_delimiter,
+    read_delimited,
+    read_first_line,
+)
 from ..io.tables.formulas import undefuse
-from ..vocabularies.report import Report
+from ..io.tables.spreadsheets import ENDINGS as EXCEL
+from ..io.tables.spreadsheets import read_workbook
+from ..vocabularies.report import Report, read_good_lines
 from ..vocabularies.sssom import NOTHING, OWN, read_exact
 from .documents import OnError, raise_error
-from .format_table import file_ending, list_formats, load_function
+from .format_table import file_ending
 from .gold import (
     MENTIONS,
     NOWHERE,
-    NUMBER,
     SEPARATORS,
     GoldDocument,
     GoldMention,
     is_no_id,
+    parse_fragments,
     parse_offsets,
+    place_mention,
     split_ids,
 )
-from .inputs.rows import Columns, Row
 
-BARS = "||"
-COLUMNS = ("mention", "ids")
+BARS, TAB = "||", "\t"
+PARQUET = ".parquet"
+TERM, CHOSEN = "match_term", "match_chosen"  # columns of `map`
+LINK = Layout(
+    "`link`",
+    "mention=text,ids=cui,doc=id,start=start,end=end,type=label,error=error",
+    header=("text", "cui"),
+)
+MAP = Layout("`map`", f"mention={TERM},ids={CHOSEN}", header=(TERM, CHOSEN))
+ROLES = Roles(
+    names={
+        "mention": ("mention", "span", "mentiontext", "spantext", "term", "text"),
+        "ids": ("ids", "cui", "cuis", "code", "codes", "conceptid", "kbid"),
+        "doc": (
+            *("doc", "docid", "document", "documentid", "filename", "file", "pmid"),
+            *("noteid", "id"),
+        ),
+        "start": ("start", "begin", "startspan", "startoffset", "startchar", "off"),
+        "end": ("end", "endspan", "endoffset", "endchar", "off"),
+        "offsets": ("offsets",),
+        "type": ("type", "label", "entitytype", "semantictype"),
+        "lang": ("lang", "language"),
+        "error": ("error",),
+        "text": (),  # of the document
+    },
+    needed=(("mention",), ("ids",)),
+    example="mention=span,ids=code,doc=filename,start=off0,end=off1",
+    layouts=(MAP, LINK),
+    private=True,
+    also=" Lines `mention||id` need none.",
+)
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
 LANGUAGE_LETTERS = 8  # "zh-Hant"
-TERM, CHOSEN = "match_term", "match_chosen"  # columns of `map`
 
-Found = tuple[str, GoldMention]  # the id of a document, and a mention
-
-
-def looks_like_ids(field: str) -> bool:
-    """Return whether all of a field has the form of ids."""
-    return all(LIKE_ID.fullmatch(cui.strip()) for cui in SEPARATORS.split(field))
+Found = tuple[str, str, GoldMention]  # the id and the text of a document, a mention
 
 
 def group_mentions(found: Iterable[Found]) -> Iterator[GoldDocument]:
-    """Yield documents without a text; one of very many mentions comes in pieces."""
-    for id, pairs in groupby(found, key=itemgetter(0)):
-        while mentions := [mention for _, mention in islice(pairs, MENTIONS)]:
-            yield GoldDocument(id, "", mentions)
-
-
-def read_header(path: Path, number: int, line: str) -> list[str] | None:
-    """Return the columns of a table by its first line; None for `mention||id`."""
-    columns = line.split("\t")
-    if all(column in columns for column in COLUMNS):
-        return columns
-    if BARS in line:
-        return None
-    raise SapbertError(
-        "E117",
-        f"{path}:{number}: Expected a header with tabs between the columns and "
-        "`mention` and `ids` among them, or lines `mention||id`, but got something "
-        "else. Convert the file to one of the two, or pass its `--format`.",
-    )
-
-
-def split_row(
-    path: Path, number: int, line: str, columns: list[str] | None
-) -> dict[str, str]:
-    """Return the fields of a line, which an error does not quote."""
-    names, separator = (columns, "\t") if columns else (COLUMNS, BARS)
-    fields = line.split(separator)
-    check_fields(path, number, fields, len(names), "tabs" if columns else f"`{BARS}`")
-    row = dict(zip(names, fields, strict=True))
-    if not row["mention"].strip():
-        raise blank_mention(path=path, line=number)
-    ids, swapped = row["ids"], looks_like_ids(row["mention"])
-    if not columns and swapped and not looks_like_ids(ids) and not is_no_id(ids):
-        raise SapbertError(
-            "E117",
-            f"{path}:{number}: Expected `mention||id`, but the ids come first. "
-            "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
-        )
-    return row
-
-
-def check_fields(
-    path: Path, number: int, fields: list[str], expected: int, separator: str
-) -> None:
-    if len(fields) != expected:
-        raise SapbertError(
-            "E117",
-            f"{path}:{number}: Expected {expected} fields with {separator} between "
-            f"them, but got {len(fields)}. Correct the line.",
-        )
-
-
-def read_offsets(path: Path, number: int, row: dict[str, str]) -> tuple[int, int]:
-    """Return the offsets of a row; none of a mention whose parts are out of order."""
-    start, end = row.get("start") or "", row.get("end") or ""
-    if start.isdecimal() and end.isdecimal() and int(start) > int(end):
-        return NOWHERE
-    return parse_offsets(path, number, start, end)
-
-
-def read_tsv(
-    path: Path,
-    *,
-    bars_join_parts: bool = False,
-    language: str | None = None,
-    on_error: OnError = raise_error,
-) -> Iterator[GoldDocument]:
-    """Read a table with the columns `mention` and `ids`, or lines `mention||id`.
-
-    Args:
-        path: The columns `doc`, `start`, `end`, `type` and `lang` may be there too.
-        bars_join_parts: See `split_ids`.
-        language: Only mentions that have it as `lang`; None = all.
-        on_error: Called with the error of an invalid line.
-
-    Yields:
-        Consecutive lines with the same `doc`.
-    """
-    languages: set[str] = set()
-
-    def iter_mentions() -> Iterator[Found]:
-        columns: list[str] | None = None
-        started = False
-        for number, line in read_lines(path):
-            if not line.strip():
-                continue
-            if not started:
-                started, columns = True, read_header(path, number, line)
-                if columns:
-                    continue
-            try:
-                row = split_row(path, number, line, columns)
-                offsets = read_offsets(path, number, row)
-            except SapbertError as error:
-                on_error(error)
-                continue
-            languages.add(row.get("lang", ""))
-            if language in (None, row.get("lang")):
-                parts = split_ids(row["ids"], bars_join_parts=bars_join_parts)
-                type, mention = row.get("type", ""), row["mention"]
-                gold = GoldMention(*offsets, type, mention, parts, number)
-                yield row.get("doc", ""), gold
-
-    found = False
-    for document in group_mentions(iter_mentions()):
-        found = True
-        yield document
-    if language is not None and not found:
-        # A column of texts by mistake would show them.
-        codes = sorted(code for code in languages if 0 < len(code) <= LANGUAGE_LETTERS)
-        known = ", ".join(codes) or "none"
-        raise SapbertError(
-            "E105",
-            f"{path}: Expected mentions with {language!r} in the column `lang`, but "
-            f"got none: the languages there are {known}. Correct `--language`.",
-        )
-
-
-def read_linked(
-    format: str, path: Path, *, on_error: OnError = raise_error
-) -> Iterator[GoldDocument]:
-    """Read a table of `link`: `id`, `text` of the mention, and `cui`; "" = no concept.
-
-    Rows of one document stand together. A row with an `error` has no mention.
-    """
-    columns = Columns(keep=("cui",))
-    rows: Iterator[Row] = load_function(format, "rows")(
-        path, columns, on_error=on_error
-    )
-    plain = str if format == "parquet" else undefuse
-
-    def iter_mentions() -> Iterator[Found]:
-        for number, row in rows:
-            text, cui = plain(row["text"] or ""), row["cui"] or ""
-            if not text:
-                if not row.get("error"):
-                    on_error(blank_mention(path=path, line=number))
-                continue
-            parts = [] if is_no_id(plain(cui)) else [[plain(cui)]]
-            start, end = (str(row.get(name)) for name in ("start", "end"))
-            offsets = NOWHERE
-            if NUMBER.fullmatch(start) and NUMBER.fullmatch(end):
-                offsets = int(start), int(end)
-            label = plain(row.get("label") or "")
-            id = row.get("id")
-            gold = GoldMention(*offsets, label, text, parts, number)
-            yield "" if id is None else plain(str(id)), gold
-
-    yield from group_mentions(iter_mentions())
-
-
-read_csv = partial(read_linked, "csv")
-read_excel = partial(read_linked, "excel")
-read_parquet = partial(read_linked, "parquet")
-
-
-def find_rows(path: Path) -> str:
-    """Return the format of a table by its ending; `csv` if it is no other."""
-    tables = list_formats("rows").items()
-    ending = file_ending(path)
-    return next((name for name, table in tables if ending in table.endings), "csv")
-
-
-def read_mapped(
-    path: Path, *, on_error: OnError = raise_error
-) -> Iterator[GoldDocument]:
-    """Read a table of `map` in which a person has chosen the concepts of terms.
-
-    Each term for which `match_chosen` has something is a document: an id, several with
-    bars between them of which one is right, or NIL.
-    """
-    columns, format = Columns(text=TERM, id=TERM, keep=(CHOSEN,)), find_rows(path)
-    rows = load_function(format, "rows")(path, columns, on_error=on_error)
-    plain = undefuse if format == "csv" else str
-    empty = True
-    for number, row in rows:
-        term, chosen = (plain(row[name] or "").strip() for name in (TERM, CHOSEN))
-        if term and chosen:
-            empty = False
-            parts = [] if is_no_id(chosen) else split_ids(chosen)
-            mention = GoldMention(0, len(term), "", term, parts, number)
-            yield GoldDocument(f"{path.name}:{number}", term, [mention])
-    if empty:
-        raise SapbertError(
-            "E106",
-            f"{path}: Expected chosen ids in the column `match_chosen`, but it is "
-            "empty. Write an id, or NIL, for each term that you have reviewed.",
-        )
+    """Yield documents; one of very many mentions comes in pieces."""
+    for id, group in groupby(found, key=itemgetter(0)):
+        while some := [*islice(group, MENTIONS)]:
+            yield GoldDocument(id, some[0][1], [mention for *_, mention in some])
 
 
 class ErrorReport(Report):
@@ -244,6 +93,235 @@ class ErrorReport(Report):
 
     def skip(self, rule: str, error: SapbertError) -> None:
         self.handle(error)
+
+
+def open_table(
+    path: Path, delimiter: str | None, on_error: OnError
+) -> tuple[list[str], Iterator[Row]]:
+    """Return the first row of a table, or its columns, and all rows after it."""
+    ending = file_ending(path)
+    if ending == PARQUET:
+        require("pyarrow.parquet", "pyarrow")
+        from ..io.tables.parquet import read_names, read_records
+
+        names = read_names(path)
+        records = enumerate(read_records(path, names), 1)
+        return names, ((n, [*map(text_of, row.values())]) for n, row in records)
+    if ending in EXCEL:
+        rows = read_workbook(path)
+        return next(rows, (1, list[str]()))[1], rows
+    delimiter = delimiter or find_delimiter(path)
+    report = ErrorReport(on_error)
+    rows = read_delimited(
+        path,
+        delimiter,
+        quoted=delimiter not in (TAB, BARS),
+        read=lambda path, blocks: read_good_lines(
+            path, report, blocks=blocks, blank=True
+        ),
+    )
+    return next(rows, (1, list[str]()))[1], rows
+
+
+def find_delimiter(path: Path) -> str:
+    """Return what the first line of a text has between its fields."""
+    line = read_first_line(path)
+    return BARS if BARS in line and TAB not in line else find_separator(line)
+
+
+def text_of(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+class MentionRows:
+    """The mentions in the rows of a table; see `read_table`."""
+
+    def __init__(
+        self,
+        path: Path,
+        columns: Columns,
+        width: int,
+        *,
+        bars: bool = False,
+        bars_join_parts: bool = False,
+        is_text: bool = True,
+    ) -> None:
+        self.path, self.layout, self.width = path, columns.layout, width
+        self.bars, self.bars_join_parts = bars, bars_join_parts
+        # a cell of our own tables may have a quote that prevents a formula
+        self.undefuse = self.layout is not None and is_text
+        self.places = {column.role: column.place for column in columns.chosen}
+
+    def read(self, number: int, fields: list[str]) -> Found | None:
+        """Return the mention of a row; None if it has none."""
+        path = self.path
+        if (
+            not max(self.places[r] for r in ("mention", "ids"))
+            < len(fields)
+            <= self.width
+        ):
+            raise SapbertError(
+                "E117",
+                f"{path}:{number}: Expected {self.width} fields, as the first line "
+                f"has, but got {len(fields)}. Correct the line.",
+            )
+        cells = {
+            role: fields[place] if place < len(fields) else ""
+            for role, place in self.places.items()
+        }
+        if self.undefuse:
+            cells = {role: undefuse(cell) for role, cell in cells.items()}
+        mention, ids = cells["mention"], cells["ids"]
+        if not mention.strip() and cells.get("error"):
+            return None
+        if self.layout is MAP:
+            return self.read_chosen(number, mention.strip(), ids.strip())
+        if not mention.strip():
+            raise blank_mention(path=path, line=number)
+        if (
+            self.bars
+            and looks_like_ids(mention)
+            and not (looks_like_ids(ids) or is_no_id(ids))
+        ):
+            raise SapbertError(
+                "E117",
+                f"{path}:{number}: Expected `mention||id`, but the ids come first. "
+                "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
+            )
+        start, end = self.read_offsets(number, cells)
+        if self.layout is LINK:
+            parts = [] if is_no_id(ids) else [[ids]]
+        else:
+            parts = split_ids(ids, bars_join_parts=self.bars_join_parts)
+        text = cells.get("text", "")
+        if text and start >= 0:
+            start, end, mention = place_mention(
+                path, number, text, [(start, end)], mention
+            )
+        gold = GoldMention(start, end, cells.get("type", ""), mention, parts, number)
+        return cells.get("doc", ""), text, gold
+
+    def read_offsets(self, number: int, cells: dict[str, str]) -> tuple[int, int]:
+        """Return the offsets of a row; none of one whose parts are in no order."""
+        if offsets := cells.get("offsets", "").strip():
+            fragments = parse_fragments(self.path, number, offsets)
+            start, end = str(fragments[0][0]), str(fragments[-1][1])
+        else:
+            start, end = cells.get("start", ""), cells.get("end", "")
+        if self.layout is LINK and not (start.isdecimal() and end.isdecimal()):
+            return NOWHERE
+        if start.isdecimal() and end.isdecimal() and int(start) > int(end):
+            return NOWHERE
+        return parse_offsets(self.path, number, start, end)
+
+    def read_chosen(self, number: int, term: str, chosen: str) -> Found | None:
+        """Return the term of a row of `map`, if a person has chosen something."""
+        if not term or not chosen:
+            return None
+        parts = [] if is_no_id(chosen) else split_ids(chosen)
+        mention = GoldMention(0, len(term), "", term, parts, number)
+        return f"{self.path.name}:{number}", term, mention
+
+
+def looks_like_ids(field: str) -> bool:
+    """Return whether all of a field has the form of ids."""
+    return all(LIKE_ID.fullmatch(cui.strip()) for cui in SEPARATORS.split(field))
+
+
+def read_table(
+    path: Path,
+    *,
+    columns: str | None = None,
+    delimiter: str | None = None,
+    bars_join_parts: bool = False,
+    language: str | None = None,
+    on_error: OnError = raise_error,
+) -> Iterator[GoldDocument]:
+    """Read a table of mentions, or lines `mention||id`.
+
+    Of a table of `link` an id is one, even with bars in it, and a row with an `error`
+    has no mention. Of a table of `map` each term for which a person has chosen
+    something is a document.
+
+    Args:
+        path: CSV, TSV, Excel or Parquet; text plain or `.gz`.
+        columns: Which column is what, see `ROLES`; None = by their names.
+        delimiter: Between the fields; None = the one of the first line.
+        bars_join_parts: See `split_ids`.
+        language: Only mentions that have it as `lang`; None = all.
+        on_error: Called with the error of an invalid line.
+
+    Yields:
+        Consecutive rows with the same document.
+    """
+    is_text = file_ending(path) not in (PARQUET, *EXCEL)
+    if delimiter is not None:
+        delimiter = name_delimiter(delimiter)
+    elif is_text:
+        delimiter = find_delimiter(path)
+    if delimiter == BARS and columns is None:
+        columns = "mention=1,ids=2"
+    first, rows = open_table(path, delimiter, on_error)
+    if not first:
+        return
+    chosen = choose_columns(path, 1, first, ROLES, columns)
+    if not chosen.header:
+        rows = chain([(1, first)], rows)
+    table = MentionRows(
+        path,
+        chosen,
+        len(first),
+        bars=delimiter == BARS,
+        bars_join_parts=bars_join_parts,
+        is_text=is_text,
+    )
+    place = table.places.get("lang")
+    languages: set[str] = set()
+    empty = True
+
+    def iter_mentions() -> Iterator[Found]:
+        nonlocal empty
+        for number, fields in rows:
+            try:
+                found = table.read(number, fields)
+            except SapbertError as error:
+                on_error(error)
+                continue
+            if found is None:
+                continue
+            spoken = fields[place] if place is not None and place < len(fields) else ""
+            languages.add(spoken)
+            if language in (None, spoken):
+                empty = False
+                yield found
+
+    yield from group_mentions(iter_mentions())
+    if empty and language is not None:
+        # A column of texts by mistake would show them.
+        codes = sorted(code for code in languages if 0 < len(code) <= LANGUAGE_LETTERS)
+        known = ", ".join(codes) or "none"
+        raise SapbertError(
+            "E105",
+            f"{path}: Expected mentions with {language!r} in the column `lang`, but "
+            f"got none: the languages there are {known}. Correct `--language`.",
+        )
+    if empty and table.layout is MAP:
+        raise SapbertError(
+            "E106",
+            f"{path}: Expected chosen ids in the column `{CHOSEN}`, but it is empty. "
+            "Write an id, or NIL, for each term that you have reviewed.",
+        )
+
+
+def check_fields(
+    path: Path, number: int, fields: list[str], expected: int, separator: str
+) -> None:
+    if len(fields) != expected:
+        raise SapbertError(
+            "E117",
+            f"{path}:{number}: Expected {expected} fields with {separator} between "
+            f"them, but got {len(fields)}. Correct the line.",
+        )
 
 
 def read_sssom(

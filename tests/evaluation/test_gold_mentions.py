@@ -63,8 +63,8 @@ def test_mappings_that_are_no_annotations_are_counted(tmp_path):
     ("text", "place", "says"),
     [
         ("fever C1\n", ":1", "mention||id"),
-        (HEADER + "d1\t0\t2\ten\tDisease\tC1\n", ":2", "7 fields with tabs"),
-        ("fever||C1\nfever||Disease||C1\n", ":2", "2 fields with `||`"),
+        (HEADER + "d1\t0\t2\ten\tDisease\tC1\n", ":2", "7 fields, as the first"),
+        ("fever||C1\nfever||Disease||C1\n", ":2", "2 fields, as the first"),
         ("C0003864||poliartritis\n", ":1", "ids come first"),
         *((text, "", "E106") for text in ("", "\n\n", HEADER)),
     ],

@@ -46,20 +46,45 @@ def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
     (tmp_path / "note.ann").touch()
     assert re.match(r"\[E001].*note\.txt", fail(tmp_path, "brat"))
     (tmp_path / "other.txt").write_text("fever")
-    assert re.match(r"\[E117].*`mention` and `ids`", fail(tmp_path / "other.txt"))
+    error = fail(tmp_path / "other.txt")
+    assert re.match(r"\[E410].*mention and the ids.* 1 cell .*--columns", error)
     without = FOLDER / "written" / "jsonl-without-text.jsonl"
     assert "a text as `text`" in fail(without)
 
 
-def test_table_of_mentions_is_told_from_one_of_links_by_its_columns(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "options", "mentions"),
+    [
+        ("mention,ids\nfever,C1\n", {}, [("fever", [["C1"]])]),
+        ("fever, high||C1\n", {}, [("fever, high", [["C1"]])]),
+        # an id of `link` may have a bar
+        ("id,text,cui\nd1,fever,C1|C2\n", {}, [("fever", [["C1|C2"]])]),
+        ("mention,ids\nfever,C1|C2\n", {}, [("fever", [["C1", "C2"]])]),
+        ("a;b;c\n1;fever;C1\n", {"columns": "mention=b,ids=c"}, [("fever", [["C1"]])]),
+        ("fever$C1\n", {"columns": "mention=1,ids=2", "delimiter": "$"}, 1),
+        ("mention,ids,lang\nfever,C1\n", {}, [("fever", [["C1"]])]),
+    ],
+)
+def test_table_of_mentions_has_any_columns(text, options, mentions, tmp_path):
     path = tmp_path / "table.csv"
-    for text, format in (
-        ("mention,ids\nfever,C1\n", "tsv"),
-        ("C1||fever\n", "tsv"),
-        ("term,id\nfever,C1\n", "csv"),
-    ):
-        path.write_text(text)
-        assert detect_corpus(path) == format
+    path.write_text(text)
+    assert detect_corpus(path) == "csv"
+    (document,) = read_corpus(path, **options)
+    found = [(mention.mention, mention.parts) for mention in document.mentions]
+    assert found == ([("fever", [["C1"]])] if mentions == 1 else mentions)
+
+
+def test_table_of_mentions_never_shows_what_may_be_texts(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("Miller,asthma,C1\n")
+    error = fail(path)
+    assert error.startswith(f"[E410] {path}:1: ")
+    assert not re.search("Miller|asthma", error)
+    path.write_text("term,id\nasthma,C1\n")
+    assert "--columns mention=term,ids=" not in fail(path)
+    # a row without its id is no annotation that there is none
+    path.write_text("mention,ids\nfever\n")
+    assert re.match(r"\[E117].*table.csv:2: .*2 fields.*got 1", fail(path))
 
 
 # a good line of each format, and bad ones; "fever" in them must not be shown

@@ -155,7 +155,7 @@ def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any
         counts |= {f"{which}: {key}": n for key, n in more.items()}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        named = [*read_docs(path, NLP, format=case.get("format"))]
+        named = [*read_docs(path, NLP, format=case.get("format"), **options)]
     found["warnings"] = [str(w.message).replace(f"{FOLDER}/", "") for w in warned]
     found["keys"] = [key for key, _ in named]
     groups = [doc.spans["gold"] for _, doc in named]

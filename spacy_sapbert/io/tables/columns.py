@@ -91,6 +91,9 @@ class Roles:
         find_source: Returns the source of a column of codes, or "".
         layouts: Tables that are known; the first that matches.
         example: A value of `--columns`, for errors.
+        private: A first row that has no known name may be texts of people: no error
+            shows it.
+        also: What else a file may be, for errors.
     """
 
     names: Mapping[str, tuple[str, ...]]
@@ -100,6 +103,8 @@ class Roles:
     coded: str = ""
     find_source: Callable[[str], str] = lambda name: ""
     layouts: tuple[Layout, ...] = ()
+    private: bool = False
+    also: str = ""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -241,13 +246,15 @@ def choose_columns(
                 return columns
     chosen = guess_columns(keys, first, roles)
     if roles.lacks({column.role for column in chosen}):
+        is_header = bool(chosen) or (not roles.private and is_header_like(first))
+        example = suggest(chosen, first, roles) if is_header else roles.example
         raise SapbertError(
             "E410",
             f"{path}:{line}: Expected names of columns in the first row that say "
             f"which has the {' and the '.join(group[0] for group in roles.needed)}, "
-            f"but it has {list_header(first, bool(chosen))}. Say it: "
-            f"`--columns {suggest(chosen, first, roles)}`; in a table without names "
-            "`--columns` has the numbers of the columns.",
+            f"but it has {describe_header(first, is_header=is_header)}. Say it: "
+            f"`--columns {example}`; in a table without names `--columns` has the "
+            f"numbers of the columns.{roles.also}",
         )
     return Columns(chosen, tuple(first))
 
@@ -345,8 +352,6 @@ def guess_columns(
 def suggest(chosen: Sequence[Column], first: Sequence[str], roles: Roles) -> str:
     """Return a value of `--columns` for a table: what is known, and a column for each
     role that is needed."""
-    if not is_header_like(first):
-        return roles.example
     parts = {column.place: column for column in chosen}
     lacking = roles.lacks({column.role for column in chosen})
     for role, *_ in lacking:
@@ -359,11 +364,6 @@ def suggest(chosen: Sequence[Column], first: Sequence[str], roles: Roles) -> str
         for place, column in sorted(parts.items())
         for text in [f"{join_role(column.role, column.source)}={first[place].strip()}"]
     )
-
-
-def list_header(first: Sequence[str], is_header: bool) -> str:
-    """Return the names of the columns for an error; no row of values."""
-    return describe_header(first, is_header=is_header or is_header_like(first))
 
 
 def is_header_like(first: Sequence[str]) -> bool:

@@ -153,14 +153,18 @@ def decode_blocks(
         ) from None
 
 
-def detect_separator(path: Path, encoding: str = "utf-8") -> str:
-    """Return the separator of a table by its first line that is no comment."""
+def read_first_line(path: Path, encoding: str = "utf-8") -> str:
+    """Return the first line of a table that is no comment, or else the first."""
     blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
     lines = [*filter(bytes.strip, lines)]
     header = next((line for line in lines if not line.startswith(b"#")), b"")
-    header = header or next(iter(lines), b"")
-    return find_separator(decode_line(header, path, 1), SEPARATORS)
+    return decode_line(header or next(iter(lines), b""), path, 1)
+
+
+def detect_separator(path: Path, encoding: str = "utf-8") -> str:
+    """Return the separator of a table by its first line."""
+    return find_separator(read_first_line(path, encoding))
 
 
 def name_delimiter(text: str) -> str:
@@ -205,6 +209,6 @@ def read_delimited(
     return split_rows(lines, separator, path, quoted=quoted)
 
 
-def find_separator(line: str, separators: str) -> str:
+def find_separator(line: str, separators: str = SEPARATORS) -> str:
     """Return the separator that a line has most often, the first of equal ones."""
     return max(separators, key=line.count)
