@@ -77,10 +77,10 @@ def type_commands() -> None:
     entities = json.loads(line)["entities"]
     assert [entity["cui"] for entity in entities] == [*FOUND.values()]
     Path("terms.csv").write_text("term,id\nheart attack,C0020443\n", "utf8")
-    kb, ids = folder / "exact", ("--text", "term", "--id", "id")
-    call("map", kb, "terms.csv", "--column", "term", "-o", "mapped.csv")
+    kb, terms = folder / "exact", ("--column", "term")
+    call("map", kb, "terms.csv", *terms, "-o", "mapped.csv")
     assert FOUND["heart attack"] in Path("mapped.csv").read_text("utf8")
-    call("verify", kb, "terms.csv", *ids, "-o", "verified.csv")
+    call("verify", kb, "terms.csv", *terms, "--id", "id", "-o", "verified.csv")
     assert FOUND["heart attack"] in Path("verified.csv").read_text("utf8")
     Path("mentions.tsv").write_text(
         "mention\tids\n" + "".join(map("{0[0]}\t{0[1]}\n".format, FOUND.items())),

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,13 +15,16 @@ from ..io.progress import format_count, format_time
 from ..io.terminal import msg, printable
 from .app import app, keep_inputs
 from .options import (
+    ID,
     INPUT,
     OUTPUT,
     RUNNING,
     SETTING,
+    TEXT,
     Allow,
     Codes,
     Deny,
+    Encoding,
     Engine,
     Force,
     K,
@@ -72,15 +75,9 @@ def link(
         **one_of(partial(list_formats, "endings")),
         **INPUT,
     ),
-    encoding: str = typer.Option(
-        "utf-8", help="Of texts, JSONL and CSV, e.g. cp1252 (Windows).", **INPUT
-    ),
-    text_field: str = typer.Option(
-        COLUMNS.text, help="Of tables and JSONL, the text; a.b = nested.", **INPUT
-    ),
-    id_field: str = typer.Option(
-        COLUMNS.id, help="Of tables and JSONL, the id.", **INPUT
-    ),
+    encoding: Encoding = "utf-8",
+    text: Annotated[str, TEXT] = COLUMNS.text,
+    id: Annotated[str, ID] = COLUMNS.id,
     k: K = None,
     threshold: Threshold = None,
     least_cosine: LeastCosine = None,
@@ -169,8 +166,8 @@ def link(
         output,
         input_format=input_format,
         encoding=encoding,
-        text_field=text_field,
-        id_field=id_field,
+        text=text,
+        id=id,
         keep=tuple(split_values(keep) or ()),
         on_error=on_error,
         pipeline=detector,

@@ -1,17 +1,20 @@
 """`spacy sapbert map`: a column of terms → a table with their concepts."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ..io.terminal import msg
 from .app import app, check_outputs
 from .options import (
+    COLUMN,
     INPUT,
     SETTING,
     Allow,
     Codes,
     Deny,
+    Encoding,
     Force,
     KbName,
     Languages,
@@ -28,29 +31,29 @@ from .options import (
 @app.command("map")
 def map_terms(
     kb: KbName,
+    column: Annotated[str, COLUMN],
     table: Path = typer.Argument(
         ..., help="CSV, TSV, Excel, .ods or .parquet with a header."
     ),
-    column: str = typer.Option(..., help="Name of the column of terms."),
     output: Path = typer.Option(
         ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
     ),
     split: str | None = typer.Option(
-        None, help='What stands between several terms of a cell, e.g. ";".'
+        None, help='What stands between several terms of a cell, e.g. ";".', **INPUT
     ),
     type_column: str | None = typer.Option(
-        None, help="Column with the allowed semantic types or groups of a row."
+        None, help="Column of the allowed semantic types or groups of a row.", **INPUT
     ),
     language_column: str | None = typer.Option(
-        None, help="Column with the allowed languages of names, e.g. ENG."
+        None, help="Column of the allowed languages of names, e.g. ENG.", **INPUT
     ),
     unit_column: str | None = typer.Option(
-        None, help="Column with the units of laboratory tests, e.g. mg/dL."
+        None, help="Column of the units of laboratory tests, e.g. mg/dL.", **INPUT
     ),
     specimen_column: str | None = typer.Option(
-        None, help="Column with their specimens, e.g. Serum."
+        None, help="Column of their specimens, e.g. Serum.", **INPUT
     ),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
+    encoding: Encoding = "utf-8",
     k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
     threshold: Threshold = None,
     least_cosine: LeastCosine = None,

@@ -101,6 +101,20 @@ OnError = Annotated[
     typer.Option(help="skip = count what is invalid or fails, and continue."),
 ]
 
+# Which column of a table, or field of JSONL, is what
+COLUMN = typer.Option("--column", help="Column of the terms.", **INPUT)
+TEXT = typer.Option(
+    "--text", help="Column or field of the texts; a.b = nested.", **INPUT
+)
+ID = typer.Option("--id", help="Column or field of the ids.", **INPUT)
+LABEL = typer.Option(
+    "--label", help="Column of the names that stand beside the ids.", **INPUT
+)
+Encoding = Annotated[
+    str,
+    typer.Option(help="Of texts, JSONL and tables, e.g. cp1252 (Windows).", **INPUT),
+]
+
 Corpus = Annotated[Path, typer.Argument(help="File or folder, as the format has it.")]
 ANNOTATED_FORMAT = typer.Option(
     None,

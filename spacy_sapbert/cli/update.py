@@ -1,13 +1,14 @@
 """`spacy sapbert update`: links of an old release → links of a new one."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ..io.terminal import msg
 from ..io.writing import check_existing
 from .app import app, check_outputs, keep_inputs
-from .options import INPUT, Force, Quiet
+from .options import COLUMN, ID, LABEL, Encoding, Force, Quiet
 
 
 @app.command("update")
@@ -17,7 +18,8 @@ def update(
     ),
     new: str = typer.Argument(..., help="Knowledge base of the new release."),
     links: Path = typer.Argument(
-        ..., help="Of `link` or `map`, .sssom.tsv, .spacy, or another table."
+        ...,
+        help="Of `link` or `map`, .sssom.tsv, .spacy, or a table of other columns.",
     ),
     output: Path = typer.Option(
         ..., "--output", "-o", help="The same with the new ids, in the same format."
@@ -25,13 +27,13 @@ def update(
     report: Path | None = typer.Option(
         None, help="Table to write: each link that changed or must be decided, and why."
     ),
-    text: str | None = typer.Option(None, help="Column of texts of another table."),
-    id: str | None = typer.Option(None, help="Column of ids of another table."),
-    label: str | None = typer.Option(None, help="Column of the names of the ids."),
+    column: Annotated[str | None, COLUMN] = None,
+    id: Annotated[str | None, ID] = None,
+    label: Annotated[str | None, LABEL] = None,
     by_people: bool = typer.Option(
         False, help="People chose all ids: only retired ones change."
     ),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
+    encoding: Encoding = "utf-8",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,8 +63,8 @@ def update(
         check_outputs(output, report, force=force)
     if report is not None:
         find_kind(report)
-    named = text is not None or id is not None
-    columns = choose_columns(links, text, id, label, None) if named else None
+    named = column is not None or id is not None
+    columns = choose_columns(links, column, id, label, None) if named else None
     opened = load_kb(old), load_kb(new)
     result = update_file(
         *opened,

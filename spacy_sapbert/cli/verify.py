@@ -1,13 +1,24 @@
 """`spacy sapbert verify`: a table of texts and ids → the verdict on each id."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ..errors import check_choice
 from ..io.terminal import msg
 from .app import FAILED, app, check_outputs
-from .options import INPUT, Force, KbName, Quiet, split_values
+from .options import (
+    COLUMN,
+    ID,
+    INPUT,
+    LABEL,
+    Encoding,
+    Force,
+    KbName,
+    Quiet,
+    split_values,
+)
 
 
 @app.command("verify")
@@ -16,13 +27,13 @@ def verify(
     table: Path = typer.Argument(
         ..., help="CSV, TSV, .sssom.tsv, Excel, .ods, .parquet or .jsonl."
     ),
-    text: str | None = typer.Option(None, help="Name of the column of texts."),
-    id: str | None = typer.Option(None, help="Name of the column of ids."),
-    label: str | None = typer.Option(
-        None, help="Column with the names that stand beside the ids."
-    ),
+    column: Annotated[str | None, COLUMN] = None,
+    id: Annotated[str | None, ID] = None,
+    label: Annotated[str | None, LABEL] = None,
     context: str | None = typer.Option(
-        None, help="Column with the documents, whose abbreviations are expanded."
+        None,
+        help="Column of the documents, whose abbreviations are expanded.",
+        **INPUT,
     ),
     output: Path = typer.Option(
         ...,
@@ -34,7 +45,7 @@ def verify(
         None,
         help="Verdicts with which the exit code is 1, e.g. wrong,unknown,retired.",
     ),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV or TSV.", **INPUT),
+    encoding: Encoding = "utf-8",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,7 +55,7 @@ def verify(
     that the id is right, the better concept, and a sentence why. The same command
     continues a run that was stopped.
 
-    Example: spacy sapbert verify models/kb codes.xlsx --text term --id code -o
+    Example: spacy sapbert verify models/kb codes.xlsx --column term --id code -o
     checked.xlsx
 
     Example: spacy sapbert verify models/kb mappings.sssom.tsv -o wrong.html --fail-on
@@ -67,7 +78,7 @@ def verify(
         check_choice("fail-on", [*VERDICTS], verdict)
     check_outputs(output, force=force)
     check_verified(table, output)
-    columns = choose_columns(table, text, id, label, context, encoding)
+    columns = choose_columns(table, column, id, label, context, encoding)
     counts = verify_table(
         load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet
     )

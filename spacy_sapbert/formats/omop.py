@@ -148,5 +148,5 @@ def wrong_note_id(*, limit: int) -> SapbertError:
         "E378",
         "Expected the id of each document to be the `note_id` of OMOP, a whole "
         f"number of at most {limit:,}, but got another. Pass the column of the ids as "
-        "`--id-field`.",
+        "`--id`.",
     )

@@ -67,8 +67,8 @@ class LinkJob:
             does not depend on it.
         input_format: See `list_inputs`; None = by the ending, else the content.
         encoding: Of texts, JSONL and CSV.
-        text_field: Of JSONL, CSV and Parquet; "a.b" = nested.
-        id_field: The same for the id of a document.
+        text: Of JSONL, CSV and Parquet; "a.b" = nested.
+        id: The same for the id of a document.
         keep: Fields of the input to repeat.
         on_error: "fail", or "skip" to leave out documents that are invalid or fail.
         pipeline: Folder or package; None = a blank one that detects names.
@@ -93,8 +93,8 @@ class LinkJob:
     output: Path | None = no_effect(None)
     input_format: str | None = None
     encoding: str = "utf-8"
-    text_field: str = COLUMNS.text
-    id_field: str = COLUMNS.id
+    text: str = COLUMNS.text
+    id: str = COLUMNS.id
     keep: tuple[str, ...] = ()
     on_error: FailOrSkip = "fail"
     pipeline: str | None = None
@@ -275,7 +275,7 @@ def link_files(
         files,
         longest=nlp.max_length,
         vocab=nlp.vocab,
-        columns=Columns(job.text_field, job.id_field, job.keep),
+        columns=Columns(job.text, job.id, job.keep),
         keep_failed=True,
         overlapping=linker.spans_key is not None,
         on_error=write.skip,

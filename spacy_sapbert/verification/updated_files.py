@@ -333,7 +333,7 @@ class FileUpdate:
             raise SapbertError(
                 "E410",
                 f"{path}: Expected a file of `link` or `map`, or SSSOM, but got other "
-                "columns. Pass `--text` and `--id`.",
+                "columns. Pass `--column` and `--id`.",
             )
         text, id, label = find_columns(path, header, chosen[:3])
         assert text is not None

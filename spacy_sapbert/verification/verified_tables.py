@@ -64,24 +64,24 @@ def check_verified(path: Path, output: Path) -> None:
 
 def choose_columns(
     path: Path,
-    text: str | None,
+    column: str | None,
     id: str | None,
     label: str | None,
     context: str | None,
     encoding: str = "utf-8",
 ) -> PairColumns:
     """Return the columns; those that SSSOM has need not be named."""
-    if is_sssom(path) and text is None and id is None:
+    if is_sssom(path) and column is None and id is None:
         header = read_header(read_rows(path, encoding=encoding))
         known = SSSOM.label if SSSOM.label in header else None
         return SSSOM._replace(label=label or known, context=context)
-    if text is None or id is None:
+    if column is None or id is None:
         raise SapbertError(
             "E410",
-            f"{path}: Expected the names of the columns of texts and of ids, but got "
-            "none for one of them. Pass `--text` and `--id`.",
+            f"{path}: Expected the names of the columns of terms and of ids, but got "
+            "none for one of them. Pass `--column` and `--id`.",
         )
-    return PairColumns(text, id, label, context)
+    return PairColumns(column, id, label, context)
 
 
 def verify_table(

@@ -203,6 +203,20 @@ def test_help_lists_commands_with_whole_lines(group):
     assert "..." not in shown
 
 
+def test_columns_have_one_name_in_all_commands():
+    """A column of terms, a text of a document, an id and its name."""
+    has = {"map": "column", "verify": "column id label", "update": "column id label"}
+    has["link"] = "text id"
+    commands = typer.main.get_command(app).commands
+    helps = set()
+    for name, words in has.items():
+        options = {o.name: o for o in commands[name].params}
+        shared = options.keys() & {"column", "text", "id", "label"}
+        assert shared == {*words.split()}
+        helps |= {(word, options[word].help) for word in [*shared, "encoding"]}
+    assert len(helps) == 5
+
+
 def test_quiet_prints_nothing(sample_kb, annotated_file, tmp_path):
     words = ["evaluate", sample_kb, annotated_file, "--output", tmp_path / "out"]
     assert invoke(*words, "--quiet", code=0).output == ""

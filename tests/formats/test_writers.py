@@ -190,7 +190,7 @@ def omop_doc() -> Doc:
 
 @pytest.mark.parametrize("id", ["note.txt", None, 2**63, "٣"])
 def test_omop_id_that_is_no_note_id_is_an_error(id, omop_doc):
-    with pytest.raises(SapbertError, match="E378.*--id-field"):
+    with pytest.raises(SapbertError, match="E378.*--id"):
         write_omop([(id, omop_doc)])
 
 
@@ -208,7 +208,7 @@ def test_omop_of_link_in_parts(make_kb, tmp_path):
     kb = make_kb(tmp_path, [concept])
     notes, output = tmp_path / "notes.csv", tmp_path / "out"
     notes.write_text("note_id,text\n5,fever and MI\n6,\n7,aspirin\n", "utf8")
-    arguments = ["link", kb, notes, "--id-field", "note_id", "--format", "omop"]
+    arguments = ["link", kb, notes, "--id", "note_id", "--format", "omop"]
     arguments += ["--shard-size", 2, "--first-id", 9, "--output", output]
 
     def read_rows() -> list[dict[str, str]]:

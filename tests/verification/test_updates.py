@@ -390,7 +390,7 @@ def test_ids_of_a_table_that_people_wrote(releases, tmp_path):
         update_file(releases.old, releases.new, table, moved)
     report = tmp_path / "report.csv"
     folders = map(str, releases.folders)
-    words = ["--text", "term", "--id", "code", "--report", report]
+    words = ["--column", "term", "--id", "code", "--report", report]
     result = invoke("update", *folders, table, "-o", moved, *words, code=0)
     assert "linked again" in result.output
     assert [row["code"] for row in read_dicts(moved)] == ["C5", "C11", ""]

@@ -267,7 +267,7 @@ def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertErr
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
-        "the line, name other columns with `--text-field` and `--id-field`, or pass "
+        "the line, name other columns with `--text` and `--id`, or pass "
         "`--on-error skip` to count such documents and continue.",
     )
 
@@ -288,6 +288,6 @@ def missing_column(
     return SapbertError(
         "E410",
         f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
-        "its columns as `--text-field` and `--id-field`, and as `--keep` those to "
+        "its columns as `--text` and `--id`, and as `--keep` those to "
         "keep.",
     )
