@@ -12,6 +12,7 @@ from .options import (
     AsJson,
     BarsJoinParts,
     KbName,
+    LeastConfidence,
     Limit,
     Mentions,
     OnError,
@@ -69,6 +70,7 @@ def calibrate(
     ),
     aliases: Aliases = None,
     bars_join_parts: BarsJoinParts = False,
+    least_confidence: LeastConfidence = None,
     limit: Limit = 0,
     on_error: OnError = "fail",
     check: bool = typer.Option(
@@ -107,7 +109,11 @@ def calibrate(
         check_writable(folder)
     skipped = Skipped(on_error)
     files = evaluation.read_gold_files(
-        mentions, bars_join_parts=bars_join_parts, limit=limit, on_error=skipped
+        mentions,
+        limit=limit,
+        on_error=skipped,
+        bars_join_parts=bars_join_parts,
+        least_confidence=least_confidence,
     )
     opened = load_kb(folder)
     manifest = opened.manifest

@@ -95,6 +95,8 @@ def with_reader_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def text_type(kind: str, choices: Any) -> Any:
     """Return the type of an option with a value; the values of a list are split."""
+    if kind == "number":
+        return float | None
     return (str if kind == "list" or choices is None else choices) | None
 
 

@@ -17,6 +17,7 @@ from .options import (
     BarsJoinParts,
     Force,
     KbName,
+    LeastConfidence,
     LeastCosine,
     Limit,
     Mentions,
@@ -87,6 +88,7 @@ def evaluate(
         "parts", help="Of A+B: parts = both must be found, released = any."
     ),
     bars_join_parts: BarsJoinParts = False,
+    least_confidence: LeastConfidence = None,
     distinct: bool = typer.Option(
         False, "--distinct", help="Count each pair of mention and ids once."
     ),
@@ -157,16 +159,20 @@ def evaluate(
         bars_join_parts=bars_join_parts,
         distinct=distinct,
         limit=limit,
+        least_confidence=least_confidence,
     )
     known = read_aliases(aliases) if aliases else {}
-    bars = bars_join_parts
+    of_formats = {
+        "bars_join_parts": bars_join_parts,
+        "least_confidence": least_confidence,
+    }
     opened = load_kb(kb)
     evaluation = evaluate_kb(
         opened,
         mentions,
         settings,
         aliases=known,
-        seen=read_pairs(seen, known, bars_join_parts=bars) if seen else None,
+        seen=read_pairs(seen, known, **of_formats) if seen else None,
         recall_queries=recall_queries,
         threshold=threshold,
         least_cosine=least_cosine,

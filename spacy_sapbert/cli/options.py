@@ -153,6 +153,14 @@ BarsJoinParts = Annotated[
         "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
 ]
+LeastConfidence = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Of SSSOM: least confidence of a mapping that has one, 0 = all. [0.5]",
+    ),
+]
 Limit = Annotated[
     int,
     typer.Option(

@@ -23,6 +23,7 @@ from .options import (
     AsJson,
     DropPrefix,
     KbFolder,
+    LeastConfidence,
     OnError,
     Prefix,
     Quiet,
@@ -86,6 +87,7 @@ def teach(
     ),
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
+    least_confidence: LeastConfidence = None,
     report: Path | None = typer.Option(None, help="report.json to write."),
     lost: Path | None = typer.Option(
         None,
@@ -131,6 +133,7 @@ def teach(
 
     skipped = Skipped(on_error)
     opened = load_kb(folder)
+    options = {} if least_confidence is None else {"least_confidence": least_confidence}
 
     def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
@@ -140,6 +143,7 @@ def teach(
                 prefix=prefix,
                 drop_prefix=drop_prefix,
                 on_error=skipped,
+                **options,
             ):
                 checked = check_ids(path, document, opened.concept, skipped)
                 yield annotate(checked, path.name)

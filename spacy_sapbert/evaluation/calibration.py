@@ -60,18 +60,19 @@ def parse_criterion(text: str) -> tuple[str, float]:
 def read_gold_files(
     paths: Sequence[Path],
     *,
-    bars_join_parts: bool = False,
     limit: int = 0,
     on_error: OnError = raise_error,
+    **options: Any,
 ) -> GoldFiles:
-    """Read annotated documents; `limit` = the first mentions of each file."""
+    """Read annotated documents; `limit` = the first mentions of each file.
+
+    `options` are those of `read_gold`.
+    """
     check_names(paths)
     files: GoldFiles = {}
     for path in paths:
         left, files[path] = limit or sys.maxsize, []
-        for document in read_gold(
-            path, bars_join_parts=bars_join_parts, on_error=on_error
-        ):
+        for document in read_gold(path, on_error=on_error, **options):
             mentions = document.mentions[:left]
             files[path].append(document._replace(text="", mentions=mentions))
             left -= len(mentions)

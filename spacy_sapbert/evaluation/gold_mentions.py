@@ -34,23 +34,27 @@ def fold_text(text: str) -> str:
 
 
 def read_mentions(
-    path: Path, *, bars_join_parts: bool = False, on_error: OnError = raise_error
+    path: Path, *, on_error: OnError = raise_error, **options: Any
 ) -> Iterator[GoldMention]:
-    """Read the mentions of annotated documents; see `read_corpus`.
+    """Read the mentions of annotated documents; see `read_gold`.
 
     Each has a line of its own: in a format without lines, its number.
     """
-    documents = read_gold(path, bars_join_parts=bars_join_parts, on_error=on_error)
+    documents = read_gold(path, on_error=on_error, **options)
     return (mention for document in documents for mention in document.mentions)
 
 
 def read_gold(
-    path: Path, *, bars_join_parts: bool = False, on_error: OnError = raise_error
+    path: Path, *, on_error: OnError = raise_error, **options: Any
 ) -> Iterator[GoldDocument]:
-    """Read annotated documents; see `read_mentions`."""
-    options: dict[str, Any] = {"bars_join_parts": True} if bars_join_parts else {}
+    """Read annotated documents; see `read_corpus`.
+
+    Args:
+        options: Of the reader of the format; None and False = as the format.
+    """
+    given = {k: v for k, v in options.items() if v is not None and v is not False}
     line = 0
-    for document in read_corpus(path, on_error=on_error, **options):
+    for document in read_corpus(path, on_error=on_error, **given):
         mentions: list[GoldMention] = []
         for mention in document.mentions:
             line = max(line + 1, mention.line)
@@ -131,13 +135,16 @@ def make_resolver(lookup: Lookup, aliases: dict[str, str]) -> Resolve:
 
 
 def read_pairs(
-    paths: Iterable[Path], aliases: dict[str, str], *, bars_join_parts: bool = False
+    paths: Iterable[Path], aliases: dict[str, str], **options: Any
 ) -> set[Pair]:
-    """Read the pairs of folded mention and id of training mentions."""
+    """Read the pairs of folded mention and id of training mentions.
+
+    `options` are those of `read_gold`.
+    """
     return {
         (fold_text(gold.mention), aliases.get(cui, cui))
         for path in paths
-        for gold in read_mentions(path, bars_join_parts=bars_join_parts)
+        for gold in read_mentions(path, **options)
         for part in gold.parts
         for cui in part
     }

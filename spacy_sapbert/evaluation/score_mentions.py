@@ -40,6 +40,7 @@ class EvaluationSettings(NamedTuple):
         bars_join_parts: See `split_ids`.
         distinct: Count each pair of a mention and its ids once.
         limit: Use the first mentions of a file only; 0 = all.
+        least_confidence: Of mappings of SSSOM; None = as the format.
     """
 
     ks: tuple[int, ...] = (1, 5)
@@ -47,6 +48,7 @@ class EvaluationSettings(NamedTuple):
     bars_join_parts: bool = False
     distinct: bool = False
     limit: int = 0
+    least_confidence: float | None = None
 
 
 class FileScores(TypedDict):
@@ -69,8 +71,12 @@ def select_mentions(
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
     selected: list[GoldMention] = []
     known: set[tuple[str, str]] = set()
-    bars = settings.bars_join_parts
-    for gold in read_mentions(path, bars_join_parts=bars, on_error=on_error):
+    for gold in read_mentions(
+        path,
+        on_error=on_error,
+        bars_join_parts=settings.bars_join_parts,
+        least_confidence=settings.least_confidence,
+    ):
         if settings.limit and counts["mentions"] == settings.limit:
             break
         counts["mentions"] += 1

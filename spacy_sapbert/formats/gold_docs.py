@@ -136,8 +136,8 @@ def make_gold_docs(
     """Make Docs of annotated documents.
 
     `doc.spans[spans_key]` has all mentions with offsets in the order of the file, those
-    that do not begin and end with tokens widened to whole ones; its `attrs` have their true
-    `start_char` and `end_char`, and as `ids` all of their ids, for each part of a
+    that do not begin and end with tokens widened to whole ones; its `attrs` have their
+    true `start_char` and `end_char`, and as `ids` all of their ids, for each part of a
     composite the alternatives. `doc.ents` has those that are on token boundaries, and
     of some that overlap the longest. If it lacks any, there is one warning with the
     counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a

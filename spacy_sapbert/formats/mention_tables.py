@@ -22,6 +22,7 @@ from ..io.tables.delimited import (
 from ..io.tables.formulas import undefuse
 from ..io.tables.spreadsheets import ENDINGS as EXCEL
 from ..io.tables.spreadsheets import read_workbook
+from ..vocabularies.options import LEAST_CONFIDENCE
 from ..vocabularies.report import Report, read_good_lines
 from ..vocabularies.sssom import NOTHING, OWN, read_exact
 from .documents import OnError, raise_error
@@ -325,17 +326,21 @@ def check_fields(
 
 
 def read_sssom(
-    path: Path, *, on_error: OnError = raise_error
+    path: Path,
+    *,
+    least_confidence: float = LEAST_CONFIDENCE,
+    on_error: OnError = raise_error,
 ) -> Iterator[GoldDocument]:
     """Read the texts that a file of SSSOM maps exactly to a concept, or to none.
 
     Each text, a literal or the label of a subject, is a document; ids may have their
-    prefix or not. A warning counts the mappings that are left out.
+    prefix or not. A warning counts the mappings that are left out, e.g. with less than
+    `least_confidence`.
     """
     report = ErrorReport(on_error)
-    for row in read_exact(path, report):
+    for row in read_exact(path, report, least_confidence):
         if not row.subject_label:
-            report.dropped["mappings without `subject_label`"] += 1
+            report.dropped["mappings without a `subject_label`"] += 1
             continue
         prefix, _, local = row.target.partition(":")
         local = unquote(local)

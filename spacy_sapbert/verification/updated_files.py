@@ -41,11 +41,13 @@ from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..vocabularies.sssom import (
+    CLAIM,
     NOTHING,
     PERSON,
     check_sssom,
     make_curie,
     read_curie,
+    says_same,
     write_again,
 )
 from .updates import KEPT, Link, Update, Updater
@@ -342,6 +344,7 @@ class FileUpdate:
         by_hand, status = place_of.get(CHOSEN), place_of.get(STATUS)
         made_by = place_of.get(MADE_BY)
         has_curies = is_sssom(path)
+        claim = [place_of[name] for name in CLAIM if has_curies and name in place_of]
         like = next(iter(self.updater.new), "")
 
         def find_id(row: Sequence[Cell]) -> int:
@@ -353,10 +356,11 @@ class FileUpdate:
             cui = read_cell(row[find_id(row)]).strip()
             if has_curies:
                 cui = read_curie(cui, like)
-            person = (
+            person = bool(
                 self.by_people
                 or find_id(row) != id
                 or (made_by is not None and read_cell(row[made_by]) == PERSON)
+                or (claim and not says_same(*(read_cell(row[p]) for p in claim)))
             )
             none = is_no_id(cui) or cui == NOTHING
             return [Link(read_cell(row[text]), None if none else cui, person)]

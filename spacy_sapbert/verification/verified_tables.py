@@ -22,14 +22,27 @@ from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
 from ..mapping.terms import is_term
 from ..vocabularies.sssom import (
+    CLAIM,
+    CLOSE,
+    EXACT,
     NOTHING,
     check_sssom,
+    read_claim,
     read_curie,
     says_same,
     write_again,
 )
 from .kept import KeptVerdicts, Pair, open_kept
-from .verdicts import RETIRED, RIGHT, UNKNOWN, UNSURE, VERDICTS, Verdict, Verifier
+from .verdicts import (
+    RETIRED,
+    RIGHT,
+    UNKNOWN,
+    UNSURE,
+    VERDICTS,
+    WRONG,
+    Verdict,
+    Verifier,
+)
 
 PREFIX = "verify_"  # of all columns that are added
 FIELDS = (
@@ -51,7 +64,6 @@ class PairColumns(NamedTuple):
 
 
 SSSOM = PairColumns("subject_label", "object_id", "object_label")
-CLAIM = ("predicate_id", "predicate_modifier")  # columns of SSSOM
 OTHER = "other"  # the verdict on a mapping that is not verified
 
 
@@ -156,13 +168,18 @@ def verify_rows(
 def judge_claim(verdict: Verdict, predicate: str, modifier: str = "") -> Verdict:
     """Return the verdict on a mapping of SSSOM, by what it says of the concept.
 
-    A mapping may say that the concept is broader, narrower or related, or is not what
-    the text means. Then it is not wrong if the text means something else.
+    A mapping may say that the concept is close, broader, narrower or related, or is not
+    what the text means. Then it is not wrong if the text means something else.
     """
-    same = says_same(predicate.strip()) or not predicate.strip()
-    if (same and not modifier.strip()) or verdict.verdict == UNKNOWN:
+    relation, says_not = read_claim(predicate, modifier)
+    if verdict.verdict == UNKNOWN or (relation == EXACT and not says_not):
         return verdict
-    if same and verdict.verdict in (RIGHT, RETIRED):
+    if relation == CLOSE and not says_not:
+        if verdict.verdict != WRONG:
+            return verdict
+        why = f"The mapping only says that they are close. {verdict.why}"
+        return replace(verdict, verdict=UNSURE, why=why)
+    if says_same(predicate) and verdict.verdict in (RIGHT, RETIRED):
         why = f"The mapping says that this is not {verdict.name}. {verdict.why}"
         return replace(verdict, verdict=UNSURE, why=why)
     why = "The mapping does not say that text and concept are the same."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
-from ..errors import SapbertError
+from ..errors import SapbertError, check_range
 from ..io.tables.delimited import name_delimiter
 from ..linking.languages import language_code
 
@@ -15,6 +15,7 @@ MultiXref = Literal["drop", "all"]
 Scope = Literal["EXACT", "NARROW", "BROAD", "RELATED", "HIDDEN"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 Texts = Sequence[str]
+LEAST_CONFIDENCE = 0.5
 
 
 class ReadOption(NamedTuple):
@@ -22,7 +23,7 @@ class ReadOption(NamedTuple):
 
     Attributes:
         doc: Its meaning, with the default in brackets at the end.
-        kind: "flag", "text" or "list".
+        kind: "flag", "text", "number" from 0 to 1, or "list".
         choices: The type of its only values, a `Literal`; None = any.
     """
 
@@ -92,6 +93,9 @@ class ReadOptions:
     comment: Annotated[
         str, "what lines begin with that are no rows. [#, above the first row]"
     ] = ""
+    least_confidence: Annotated[
+        float, "least confidence of a mapping that has one, 0 = all. [0.5]"
+    ] = LEAST_CONFIDENCE
     encoding: Annotated[str, "encoding of a text file, e.g. cp1252. [utf-8]"] = "utf-8"
 
     def __post_init__(self) -> None:
@@ -103,6 +107,8 @@ class ReadOptions:
             object.__setattr__(self, "delimiter", name_delimiter(self.delimiter))
         for name, (_, kind, choices) in READ_OPTIONS.items():
             value = getattr(self, name)
+            if kind == "number":
+                check_range(name.replace("_", "-"), value, 0, 1)
             for text in (value if kind == "list" else [value]) if choices else ():
                 if text not in get_args(choices):
                     option, known = name.replace("_", "-"), ", ".join(get_args(choices))
@@ -120,7 +126,8 @@ def read_declarations() -> dict[str, ReadOption]:
     for each in fields(ReadOptions):
         declared, doc = get_args(hints[each.name])
         is_list = "Sequence" in str(declared)
-        kind = "flag" if declared is bool else "list" if is_list else "text"
+        kinds = {bool: "flag", float: "number"}
+        kind = "list" if is_list else kinds.get(declared, "text")
         item = get_args(declared)[0] if is_list else declared
         choices = item if "Literal" in str(item)[:16] else None
         options[each.name] = ReadOption(doc, kind, choices)

@@ -20,7 +20,7 @@ from .facts import KEEP, Fact, build_concepts
 from .known_concepts import KnownConcepts
 from .locate import any_case, locate_release, unpack_release
 from .merge import unite_vocabularies
-from .options import ReadOptions
+from .options import LEAST_CONFIDENCE, ReadOptions
 from .report import Report, count_concepts
 from .retired import add_retired_ids
 from .sssom import read_mappings
@@ -31,7 +31,7 @@ ConceptReader = Callable[[Path, Report, ReadOptions], Iterator[Concept]]
 PLUGINS = "spacy_sapbert_readers"  # entry points of other packages: each a `Reader`
 
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
-XREF_OPTIONS = ("languages", "scopes", "suppressed")
+XREF_OPTIONS = ("languages", "scopes", "suppressed", "least_confidence")
 # Names that files of several formats have
 SHARED = ("*.xml", "*.json", "*.jsonl")
 MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
@@ -208,6 +208,7 @@ READERS: dict[str, Reader] = {
         "[mappings](#several-vocabularies)",
         "readers.sssom:read_sssom",
         ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
+        ("least_confidence",),
     ),
     "table": Reader(
         "[known tables](#known-tables), and any other of "
@@ -348,6 +349,8 @@ def read_vocabularies(
     paths, xrefs = found[: len(paths)], found[len(paths) :]
     formats = [guess_format(path) if format is None else format for path in paths]
     known = {option for name in formats for option in find_reader(name).takes}
+    others = {option for p in xrefs for option in find_reader(guess_format(p)).takes}
+    known |= others.intersection(XREF_OPTIONS)
     names = ", ".join(dict.fromkeys(formats))
     for option in [option for option in options if option not in known]:
         name = f"--{option.replace('_', '-')}"
@@ -481,7 +484,8 @@ def open_other(release: Release, options: Mapping[str, Any]) -> Other:
     concepts = open_vocabulary([release], options)
     if report.format != MAPPINGS:
         return Other(path, count_concepts(concepts, report), report)
-    mappings = read_mappings(path, Report(on_error=report.on_error))
+    least = options.get("least_confidence", LEAST_CONFIDENCE)
+    mappings = read_mappings(path, Report(on_error=report.on_error), least)
     return Other(path, concepts, report, mappings)
 
 

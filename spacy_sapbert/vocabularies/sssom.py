@@ -19,16 +19,17 @@ from ..io.writing import write_atomically
 from ..linking.sources import SOURCES, normalize_prefix
 from .concepts import BROADER, NARROWER, RELATED
 from .ids import rewrite_id, split_id
+from .options import LEAST_CONFIDENCE
 from .report import Report
 from .tables.delimited import read_rows, select_columns
 
 NEEDED = ("object_id", "predicate_id")
+CLAIM = ("predicate_id", "predicate_modifier")  # columns of what a mapping says
 OPTIONAL = (
     *("subject_id", "subject_label", "object_label", "predicate_modifier"),
     "confidence",
 )
-EXACT = "exact"
-CLOSE = "skos:closeMatch"
+EXACT, CLOSE = "exact", "close"
 # What the object is to the subject. A cross reference, of which the file says nothing
 # else, makes them equal, as in other ontologies.
 PREDICATES = {
@@ -39,7 +40,7 @@ PREDICATES = {
     "oio:hasDbXref": EXACT,
     "skos:broadMatch": BROADER,
     "skos:narrowMatch": NARROWER,
-    CLOSE: RELATED,
+    "skos:closeMatch": CLOSE,
     "skos:relatedMatch": RELATED,
 }
 INVERSE = {BROADER: NARROWER, NARROWER: BROADER}
@@ -49,7 +50,6 @@ PREFIXES = {
     "http://www.geneontology.org/formats/oboInOwl#": "oboInOwl:",
 }
 NOTHING = "sssom:NoTermFound"
-LEAST_CONFIDENCE = 0.5  # of a mapping that counts; one without confidence does
 COLUMNS = (
     *("subject_id", "subject_label", "subject_type"),
     *("predicate_id", "object_id", "object_label"),
@@ -91,60 +91,83 @@ class Mapping(NamedTuple):
     relation: str = EXACT
 
 
-def read_mappings(path: Path, report: Report) -> Iterator[Mapping]:
+def read_mappings(
+    path: Path, report: Report, least_confidence: float = LEAST_CONFIDENCE
+) -> Iterator[Mapping]:
     """Yield the mappings between two concepts, or a text and a concept."""
-    for row in read_rows_of(path, report):
+    for row in read_rows_of(path, report, least_confidence):
         if NOTHING in (row.subject, row.target) or row.subject == row.target:
             report.dropped["mappings to nothing"] += 1
+        elif row.relation == CLOSE:
+            yield row._replace(relation=RELATED)
         else:
             yield row
 
 
-def read_exact(path: Path, report: Report) -> Iterator[Mapping]:
+def read_exact(
+    path: Path, report: Report, least_confidence: float = LEAST_CONFIDENCE
+) -> Iterator[Mapping]:
     """Yield exact mappings; of several objects with bars between them, one each."""
-    for row in read_rows_of(path, report):
+    for row in read_rows_of(path, report, least_confidence):
         if row.relation == EXACT:
             yield row
         else:
             report.dropped["mappings that are no exact matches"] += 1
 
 
-def read_rows_of(path: Path, report: Report) -> Iterator[Mapping]:
-    """Yield the mappings of a file with a known predicate."""
+def read_rows_of(
+    path: Path, report: Report, least_confidence: float
+) -> Iterator[Mapping]:
+    """Yield the mappings of a file with a known predicate.
+
+    Args:
+        least_confidence: A mapping without a confidence has it.
+    """
     first = next((line for _, line in read_lines(path) if is_row(line)), "")
     separator = "\t" if "\t" in first else ","
     rows = skip_comments(read_rows(path, separator, report, quoted=True))
     for line, cells in select_columns(rows, path, NEEDED, report, optional=OPTIONAL):
         targets, predicate, subject, label, other, modifier, confidence = cells
-        predicate = shorten_predicate(predicate)
-        if modifier or predicate not in PREDICATES:
+        relation, says_not = read_claim(predicate, modifier)
+        if says_not:
+            report.dropped["mappings that say Not"] += 1
+        elif not relation:
             report.dropped["mappings with other predicates"] += 1
-        elif is_doubtful(confidence):
-            rule = f"mappings with a confidence below {LEAST_CONFIDENCE}"
+        elif is_below(confidence, least_confidence):
+            option = "--least-confidence"
+            rule = f"mappings with a confidence below {least_confidence} ({option})"
             report.dropped[rule] += 1
         else:
-            relation = PREDICATES[predicate]
             for target in targets.split("|"):
                 yield Mapping(line, subject, target.strip(), label, other, relation)
 
 
-def shorten_predicate(predicate: str) -> str:
-    """Return a predicate with the prefix of its namespace, if it is an address."""
+def read_claim(predicate: str, modifier: str = "") -> tuple[str, bool]:
+    """Return what a mapping says that the object is to the subject.
+
+    Args:
+        predicate: A CURIE or an address; empty = an exact match.
+
+    Returns:
+        A value of `PREDICATES`, "" = another predicate, and whether it is negated.
+    """
+    predicate = predicate.strip()
     for namespace, prefix in PREFIXES.items():
         predicate = predicate.replace(namespace, prefix)
-    return predicate
+    relation = PREDICATES.get(predicate, "") if predicate else EXACT
+    return relation, bool(modifier.strip())
 
 
-def says_same(predicate: str) -> bool:
-    """Return whether a predicate says that two are the same, or nearly so."""
-    predicate = shorten_predicate(predicate)
-    return predicate == CLOSE or PREDICATES.get(predicate) == EXACT
+def says_same(predicate: str, modifier: str = "") -> bool:
+    """Return whether a mapping says that two are the same, or nearly so."""
+    relation, says_not = read_claim(predicate, modifier)
+    return relation in (EXACT, CLOSE) and not says_not
 
 
-def is_doubtful(confidence: str) -> bool:
-    """Return whether a confidence is a low number."""
+def is_below(confidence: str, least: float) -> bool:
+    """Return whether a confidence is a number that is too low."""
     try:
-        return float(confidence) < LEAST_CONFIDENCE
+        return float(confidence) < least
     except ValueError:
         return False
 

@@ -52,11 +52,15 @@ def test_mappings_that_are_no_annotations_are_counted(tmp_path):
         "\tskos:exactMatch\t\tUMLS:C4\t\n",
     )
     counts = (
-        "confidence below 0.5, 1 mappings with other predicates, 1 mappings without"
+        r"confidence below 0.5 \(--least-confidence\), 1 mappings that say Not, "
+        "1 mappings without a `subject_label`"
     )
     with pytest.warns(UserWarning, match=f"W538.*left out 1 mappings with a {counts}"):
         (mention,) = read_mentions(path)
     assert mention.parts == [["UMLS:C1", "C1"]]
+    with pytest.warns(UserWarning, match="W538.*left out 1 mappings that say Not"):
+        mentions = [*read_mentions(path, least_confidence=0.4)]
+    assert [each.parts[0][1] for each in mentions] == ["C1", "C2"]
 
 
 @pytest.mark.parametrize(

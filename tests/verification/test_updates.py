@@ -368,6 +368,7 @@ def test_mappings_are_updated_with_their_metadata(releases, tmp_path):
         "Wheezing\tskos:exactMatch\tconcept:C5\tAsthma\tsemapv:ManualMappingCuration",
         "Wheezing\tskos:exactMatch\tconcept:C5\tAsthma\tsemapv:LexicalMatching",
         "Fever\tskos:exactMatch\tconcept:C2\tFever\tsemapv:LexicalMatching",
+        "Wheezing\tskos:relatedMatch\tconcept:C5\tAsthma\tsemapv:LexicalMatching",
     ]
     path.write_text("\n".join(lines) + "\n", "utf8")
     update_file(releases.old, releases.new, path, moved)
@@ -377,6 +378,7 @@ def test_mappings_are_updated_with_their_metadata(releases, tmp_path):
         lines[3] + "\treview",
         lines[4].replace("C5\tAsthma", "C7\tWheezing") + "\trelinked",
         lines[5] + "\t",
+        lines[6] + "\treview",  # it does not say that the text means the concept
     ]
     again = tmp_path / "c.sssom.tsv"  # the column is there already
     update_file(releases.old, releases.new, moved, again)

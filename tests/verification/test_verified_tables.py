@@ -64,60 +64,81 @@ def test_sssom_is_written_with_its_metadata(kb, tmp_path):
     assert again.read_bytes() == output.read_bytes()
 
 
-# predicate, modifier, object; the verdict: of one that says exactly what is right, of
-# one that says something else. C0000001 is not "Fever", C0000004 is.
-CLAIMS = [
-    ("skos:exactMatch", "", "C0000004", "right"),
-    ("skos:exactMatch", "", "C0000001", "wrong"),
-    ("", "", "C0000001", "wrong"),
-    ("skos:closeMatch", "", "C0000001", "wrong"),
-    ("http://www.w3.org/2004/02/skos/core#exactMatch", "", "C0000001", "wrong"),
-    ("skos:exactMatch", "Not", "C0000004", "unsure"),
-    ("skos:exactMatch", "Not", "C0000001", "other"),
-    ("skos:exactMatch", "Not", "C9999999", "unsure"),
-    ("skos:relatedMatch", "", "C0000001", "other"),
-    ("skos:relatedMatch", "Not", "C0000004", "other"),
-    ("skos:broadMatch", "", "C0000001", "other"),
-    ("skos:narrowMatch", "", "C0000004", "other"),
-    ("rdfs:subClassOf", "", "C0000001", "other"),
-    ("skos:broadMatch", "", "C7777777", "unknown"),
-    ("skos:exactMatch", "", "sssom:NoTermFound", ""),
-]
+# The verdict on a mapping, by the verdict on its text and its object
+JUDGED = ("right", "near", "wrong", "retired", "unknown", "unsure")
+SAME = dict(zip(JUDGED, JUDGED, strict=True))
+OTHERS = {**dict.fromkeys(JUDGED, "other"), "unknown": "unknown"}
+CLAIMS = {
+    ("", ""): SAME,
+    ("skos:exactMatch", ""): SAME,
+    ("http://www.w3.org/2004/02/skos/core#exactMatch", ""): SAME,
+    ("owl:equivalentClass", ""): SAME,
+    ("oboInOwl:hasDbXref", ""): SAME,
+    ("skos:closeMatch", ""): SAME | {"wrong": "unsure"},
+    ("skos:exactMatch", "Not"): OTHERS | {"right": "unsure", "retired": "unsure"},
+    ("skos:closeMatch", "Not"): OTHERS | {"right": "unsure", "retired": "unsure"},
+    ("skos:broadMatch", ""): OTHERS,
+    ("skos:narrowMatch", ""): OTHERS,
+    ("skos:relatedMatch", ""): OTHERS,
+    ("skos:relatedMatch", "Not"): OTHERS,
+    ("rdfs:subClassOf", ""): OTHERS,
+}
+# A text and its object, by the verdict on the two
+JUDGED_PAIRS = {
+    "right": ("Fever", "C0000004"),
+    "near": ("Heart attack", "C0000003"),
+    "wrong": ("Fever", "C0000001"),
+    "retired": ("Heart attack", "C9999999"),
+    "unknown": ("Fever", "C7777777"),
+    "unsure": ("n/a", "C0000004"),
+}
+
+
+def write_claims(path, claims):
+    lines = ["subject_label\tpredicate_id\tpredicate_modifier\tobject_id"]
+    lines += [
+        f"{JUDGED_PAIRS[judged][0]}\t{predicate}\t{modifier}\t"
+        f"UMLS:{JUDGED_PAIRS[judged][1]}"
+        for (predicate, modifier), judged in claims
+    ]
+    lines.append("Fever\tskos:exactMatch\t\tsssom:NoTermFound")
+    path.write_text("\n".join(lines) + "\n", "utf8")
 
 
 def test_a_mapping_is_judged_by_what_it_says(kb, tmp_path):
     path, output, page = (
         tmp_path / n for n in ("a.sssom.tsv", "b.sssom.tsv", "c.html")
     )
-    lines = ["subject_label\tpredicate_id\tpredicate_modifier\tobject_id"]
-    texts = {"C9999999": "Heart attack"}  # the id was retired
-    for predicate, modifier, id, _ in CLAIMS:
-        curie = id if ":" in id else f"UMLS:{id}"
-        text = texts.get(id, "Fever")
-        lines.append(f"{text}\t{predicate}\t{modifier}\t{curie}")
-    path.write_text("\n".join(lines) + "\n", "utf8")
-    expected = [verdict for *_, verdict in CLAIMS]
+    claims = [(claim, judged) for claim in CLAIMS for judged in JUDGED]
+    write_claims(path, claims)
+    expected = [CLAIMS[claim][judged] for claim, judged in claims]
     result = invoke("verify", kb.folder, path, "-o", output, code=0)
     rows = read_dicts(output)
-    assert [row["verify_verdict"] for row in rows] == expected
+    assert [row["verify_verdict"] for row in rows] == [*expected, ""]
     assert f"are the same: {expected.count('other')}" in result.output
-    assert rows[5]["verify_why"].startswith("The mapping says that this is not Fever. ")
-    assert not any(
-        row["verify_better"] for row in rows if row["verify_verdict"] == "other"
-    )
+    not_fever = rows[claims.index((("skos:exactMatch", "Not"), "right"))]
+    assert not_fever["verify_why"].startswith("The mapping says that this is not Fever")
+    others = [row for row in rows if row["verify_verdict"] == "other"]
+    assert not any(row["verify_better"] for row in others)
     invoke("verify", kb.folder, path, "-o", page, code=0)
-    shown = re.findall(r"<td>(right|other|wrong|unsure|unknown)</td>", page.read_text())
-    assert "other" not in shown[6:]
+    shown = re.findall(
+        rf"<td><bdi>({'|'.join(JUDGED)}|other)</bdi></td>", page.read_text()
+    )
+    assert {*shown[len(JUDGED) :]} == {*JUDGED} - {"right"}
 
 
-def test_curated_mappings_do_not_end_the_job_of_the_page(kb, tmp_path):
+@pytest.mark.parametrize("claim", CLAIMS, ids="".join)
+def test_the_job_of_the_page_ends_on_what_a_mapping_says(kb, tmp_path, claim):
     path = tmp_path / "a.sssom.tsv"
-    rows = [row for row in CLAIMS if row[3] in ("other", "")]
-    lines = [f"Fever\t{p}\t{m}\tUMLS:{id}" for p, m, id, _ in rows if ":" not in id]
-    header = "subject_label\tpredicate_id\tpredicate_modifier\tobject_id"
-    path.write_text("\n".join([header, *lines]) + "\n", "utf8")
-    words = ["-o", tmp_path / "b.html", "--fail-on", "wrong,unknown,retired"]
-    invoke("verify", kb.folder, path, *words, code=0)
+    words = ["-o", tmp_path / "b.html", "--fail-on", "wrong,unknown,retired", "-f"]
+    for failing in (True, False):
+        claims = [
+            (claim, judged)
+            for judged, verdict in CLAIMS[claim].items()
+            if (verdict in ("wrong", "retired")) == failing and verdict != "unknown"
+        ]
+        write_claims(path, claims)
+        invoke("verify", kb.folder, path, *words, code=int(failing and bool(claims)))
 
 
 def test_stopped_run_continues(kb, tmp_path, monkeypatch):

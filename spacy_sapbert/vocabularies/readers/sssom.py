@@ -19,7 +19,8 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     Args:
         path: With or without the metadata above the table.
     """
-    for row in read_mappings(path, report):
+    unnamed, named = 0, False
+    for row in read_mappings(path, report, options.least_confidence):
         inverse = INVERSE.get(row.relation, row.relation)
         ends = (
             (row.subject, row.subject_label, row.target, row.relation),
@@ -27,7 +28,9 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
         )
         for id, label, mapped, relation in ends:
             if not id or not label:
+                unnamed += bool(id)
                 continue
+            named = True
             yield Fact(id, NAME, label)
             prefix, local = split_id(mapped)
             if prefix:
@@ -35,3 +38,5 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
                 yield Fact(id, kind, local, source=prefix)
         if not row.subject and row.subject_label and row.relation == EXACT:
             yield Fact(row.target, NAME, row.subject_label)
+    if not named:
+        report.dropped["ids without a label"] += unnamed
