@@ -9,6 +9,7 @@ from ..io.terminal import msg
 from .app import app, check_outputs
 from .options import (
     COLUMN,
+    ID,
     INPUT,
     SETTING,
     Allow,
@@ -53,6 +54,10 @@ def map_terms(
     specimen_column: str | None = typer.Option(
         None, help="Column of their specimens, e.g. Serum.", **INPUT
     ),
+    id: Annotated[str | None, ID] = None,
+    subject_prefix: str = typer.Option(
+        "", help="Vocabulary of the ids, e.g. LAB. [by the name of their column]"
+    ),
     encoding: Encoding = "utf-8",
     k: int = typer.Option(5, "-k", "--k", min=1, max=100, help="Candidates of a term."),
     threshold: Threshold = None,
@@ -69,9 +74,10 @@ def map_terms(
 ) -> None:
     """kb/ + column of terms -> the table with their concepts
 
-    All columns are kept, in order, and columns `match_…` added: the term, the concept
-    that it is linked to, and the candidates. SSSOM has the sure mappings and what
-    people chose, and none of your columns. Write the right id, or NIL, into
+    All columns of a table are kept, in order, and columns `match_…` added: the term,
+    the concept that it is linked to, and the candidates. SSSOM has the sure mappings
+    and what people chose, each term once, or each term of an id (--id), and none of
+    your other columns. Write the right id, or NIL, into
     `match_chosen`: `spacy sapbert teach` and `evaluate` read the table then. A table of
     `map` that is mapped again keeps it.
 
@@ -83,15 +89,16 @@ def map_terms(
     mapped.xlsx
 
     Example: spacy sapbert map models/kb terms.csv --column term --split ";" -o
-    mapped.sssom.tsv
+    mapped.sssom.tsv --id code --subject-prefix LAB
 
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
-    from ..io.tables.files import find_kind
+    from ..io.tables.files import find_kind, is_sssom
+    from ..io.tables.headers import list_columns
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
     from ..mapping.lookup import STATUSES
-    from ..mapping.run import CHOSEN, LOST, TermColumns, map_table
+    from ..mapping.run import CHOSEN, LOST, TermColumns, list_left_out, map_table
 
     check_outputs(output, force=force)
     find_kind(output)
@@ -107,13 +114,21 @@ def map_terms(
     options = change_options(DEFAULT_OPTIONS, given)
     opened = load_kb(kb)
     opened.check_options(options)
+    columns = TermColumns(
+        column,
+        type_column,
+        language_column,
+        split,
+        unit_column,
+        specimen_column,
+        id,
+        subject_prefix,
+    )
     counts = map_table(
         opened,
         table,
         output,
-        TermColumns(
-            column, type_column, language_column, split, unit_column, specimen_column
-        ),
+        columns,
         options,
         encoding=encoding,
         progress=not quiet,
@@ -140,4 +155,8 @@ def map_terms(
             f"{counts[LOST]:,} decisions of people are not kept, since their terms are "
             "other ones now. Pass the `--column` and `--split` of the first time."
         )
+    if is_sssom(output) and (
+        left_out := list_left_out(table, columns, encoding=encoding)
+    ):
+        msg.info(f"Columns that the mappings do not have: {list_columns(left_out)}")
     msg.good(f"Wrote {output}")

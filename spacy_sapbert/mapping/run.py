@@ -24,7 +24,7 @@ from ..io.writing import write_atomically
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
-from ..vocabularies.sssom import write_sssom
+from ..vocabularies.sssom import PREFIX, make_subject, write_sssom
 from .decisions import apply_choice, list_mapping
 from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .terms import split_terms
@@ -32,7 +32,7 @@ from .terms import split_terms
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
-PREFIX = "match_"  # of all columns that a mapping adds, so that no others are lost
+MATCH = "match_"  # of all columns that a mapping adds, so that no others are lost
 FIRST = (
     *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),
     *("codes", "note", "read_as", "dropped"),
@@ -48,6 +48,8 @@ class TermColumns(NamedTuple):
         types, languages: What the concept of a row may be, with commas between.
         separator: What stands between the terms of a cell; None = there is one.
         unit, specimen: Of the results of a laboratory test: "mg/dL", "Urine".
+        id: The ids of the rows, which are the subjects of mappings.
+        prefix: The vocabulary of these ids; "" = that of the column.
     """
 
     term: str
@@ -56,12 +58,15 @@ class TermColumns(NamedTuple):
     separator: str | None = None
     unit: str | None = None
     specimen: str | None = None
+    id: str | None = None
+    prefix: str = ""
 
 
 class Term(NamedTuple):
     """A term, and the number and the cells of its row; row 1 is the header.
 
-    `chosen` is what a person chose for it; `lost` = they chose it for another term.
+    `chosen` is what a person chose for it; `lost` = they chose it for another term;
+    `id` is that of the row.
     """
 
     query: Query
@@ -69,6 +74,7 @@ class Term(NamedTuple):
     cells: list[Cell]
     chosen: Cell = ""
     lost: bool = False
+    id: str = ""
 
 
 def map_table(
@@ -83,11 +89,20 @@ def map_table(
 ) -> Counter[str]:
     """Write a table with the concepts of its terms, and count the terms by status.
 
+    SSSOM has only what is sure or decided, each mapping of an id and a term once, and
+    no other columns.
+
     The `k` of the options is the number of candidates that are written. "empty" counts
     the rows without a term, `CHOSEN` the decisions of an earlier mapping that are kept,
     and `LOST` those that are not.
     """
     check_file(path)
+    if columns.prefix and not PREFIX.fullmatch(columns.prefix):
+        raise SapbertError(
+            "E331",
+            "Expected letters, digits, - and _ as the prefix of ids, but got "
+            f"{columns.prefix!r}. Correct `--subject-prefix`.",
+        )
     header, terms = read_terms(path, columns, encoding)
     occurrences, decisions = Counter[Query](), Counter[str]()
     checked = set[tuple[tuple[str, ...], ...]]()
@@ -105,7 +120,7 @@ def map_table(
     found = dict(zip(queries, bar, strict=True))
     _, terms = read_terms(path, columns, encoding)  # again: it may not fit in memory
     pairs = ((term, found.get(term.query)) for term in terms)
-    write_mapped(kb, output, header, pairs, options.k)
+    write_mapped(kb, output, columns, header, pairs, options.k)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     for query, number in occurrences.items():
         counts[found[query].status if query.term else "empty"] += number
@@ -124,10 +139,10 @@ def read_terms(
     header = read_header(rows)
     names = (
         *(columns.term, columns.types, columns.languages),
-        *(columns.unit, columns.specimen),
+        *(columns.id, columns.unit, columns.specimen),
     )
-    term, types, languages, *measured = find_columns(path, header, names)
-    kept = [n for n, name in enumerate(header) if not name.startswith(PREFIX)]
+    term, types, languages, id, *measured = find_columns(path, header, names)
+    kept = [n for n, name in enumerate(header) if not name.startswith(MATCH)]
     place = {name: n for n, name in enumerate(header)}
     assert term is not None
 
@@ -138,6 +153,7 @@ def read_terms(
     def read() -> Iterator[Term]:
         for number, row in enumerate(rows, 2):
             cells = [row[column] for column in kept]
+            of_row = "" if id is None else read_cell(row[id])
             unit, specimen = (
                 read_cell(row[n]).strip() if n is not None else "" for n in measured
             )
@@ -148,13 +164,28 @@ def read_terms(
             chosen = row[place[CHOSEN]] if CHOSEN in place else ""
             earlier = read_cell(row[place[TERM]]) if TERM in place else ""
             if earlier in parts:
-                yield Term(empty._replace(term=earlier), number, cells, chosen)
+                query = empty._replace(term=earlier)
+                yield Term(query, number, cells, chosen, id=of_row)
                 continue
             for n, part in enumerate(parts):
                 lost = not n and bool(text_of(chosen).strip())
-                yield Term(empty._replace(term=part), number, cells, lost=lost)
+                query = empty._replace(term=part)
+                yield Term(query, number, cells, lost=lost, id=of_row)
 
     return [header[column] for column in kept], read()
+
+
+def list_left_out(
+    path: Path, columns: TermColumns, *, encoding: str = "utf-8"
+) -> list[str]:
+    """Return the columns of a table that mappings do not have."""
+    header = read_header(read_rows(path, encoding=encoding))
+    (term, id) = find_columns(path, header, (columns.term, columns.id))
+    return [
+        name
+        for place, name in enumerate(header)
+        if place not in (term, id) and not name.startswith(MATCH)
+    ]
 
 
 def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
@@ -176,7 +207,7 @@ def check_allowed(kb: "KnowledgeBase", path: Path, term: Term) -> None:
 def list_columns(k: int) -> list[str]:
     ranks = range(1, k + 1)
     others = [f"{rank}_{name}" for rank in ranks for name in OF_CANDIDATES]
-    return [f"{PREFIX}{name}" for name in (*FIRST, *others)]
+    return [f"{MATCH}{name}" for name in (*FIRST, *others)]
 
 
 def list_cells(term: str, found: Found, k: int, chosen: Cell = "") -> list[Cell]:
@@ -216,14 +247,20 @@ def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:
 def write_mapped(
     kb: "KnowledgeBase",
     output: Path,
+    columns: TermColumns,
     header: Sequence[str],
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
 ) -> None:
     if is_sssom(output):
-        today = datetime.now(tz=UTC).date()
+        today, place = datetime.now(tz=UTC).date(), (columns.id or "", columns.prefix)
         rows = (
-            list_mapping(term.query.term, decide(kb, term, result), today)
+            list_mapping(
+                term.query.term,
+                decide(kb, term, result),
+                today,
+                subject=make_subject(term.id, *place),
+            )
             for term, result in pairs
             if result is not None
         )

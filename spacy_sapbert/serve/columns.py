@@ -20,7 +20,7 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..mapping.decisions import apply_choice, list_mapping
 from ..mapping.lookup import Found
 from ..mapping.run import list_cells, list_columns
-from ..vocabularies.sssom import make_curie, name_subjects, write_sssom
+from ..vocabularies.sssom import make_subject, write_sssom
 from .encodings import BINARY, to_utf8
 from .problems import (
     INVALID,
@@ -204,14 +204,12 @@ def list_mappings(
 ) -> Iterator[list[Cell] | None]:
     """Yield the mapping of each row, as SSSOM has it."""
     today = datetime.now(tz=UTC).date()
-    prefix = name_subjects(table.subject)
     for row, term in zip(table.rows, table.terms, strict=True):
         one = table.mapped[term]
         subject = ""
         if table.subject:
             cell = from_json(row[table.header.index(table.subject)])
-            if id := read_cell(cell).strip():
-                subject = make_curie(id, prefix)
+            subject = make_subject(read_cell(cell), table.subject)
         found = apply_choice(kb, one.found, one.chosen)
         predicate = one.predicate
         yield list_mapping(

@@ -4,6 +4,7 @@ SOURCE: https://mapping-commons.github.io/sssom, slots of a mapping.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -64,12 +65,14 @@ NAMESPACES = {
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "sssom": "https://w3id.org/sssom/",
 }
+PREFIX = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a CURIE
 OWN = "concept"  # prefix of ids whose vocabulary is unknown
 OWN_ADDRESS = "https://w3id.org/spacy-sapbert/concept/"
 SAFE = "-._~:/()"  # characters of an id that a CURIE may have
 PAGES = {
     normalize_prefix(source.name): source.page[1] for source in SOURCES if source.page
 }
+KNOWN = {source.prefix or source.name for source in SOURCES}
 SUBJECT = "subject"  # prefix of ids of a column that names no vocabulary
 SUBJECT_ADDRESS = "https://w3id.org/spacy-sapbert/subject/"
 
@@ -190,9 +193,21 @@ def make_curie(id: str, own: str = OWN) -> str:
     `own` is the prefix of ids without one.
     """
     prefix, local = split_id(id)
-    if not prefix or not prefix.replace("_", "").replace("-", "").isalnum():
+    if not PREFIX.fullmatch(prefix):
         return f"{own}:{quote(id, SAFE)}"
     return f"{normalize_prefix(prefix)}:{quote(local, SAFE)}"
+
+
+def make_subject(id: str, column: str, prefix: str = "") -> str:
+    """Return the id of a row of a column as a CURIE; "" = it has none.
+
+    Args:
+        prefix: Of ids without a colon; "" = that of the vocabulary of the id or column.
+    """
+    id = id.strip()
+    if prefix and id and ":" not in id:
+        return f"{prefix}:{quote(id, SAFE)}"
+    return make_curie(id, name_subjects(column)) if id else ""
 
 
 def name_subjects(column: str) -> str:
@@ -207,19 +222,27 @@ def name_subjects(column: str) -> str:
     return SUBJECT
 
 
-def find_namespace(prefix: str) -> str:
+def find_namespace(prefix: str, *, of_rows: bool = False) -> str:
+    """Return the address of ids; a prefix `of_rows` may be the user's own."""
     if prefix in (OWN, SUBJECT):
         return OWN_ADDRESS if prefix == OWN else SUBJECT_ADDRESS
+    if of_rows and prefix not in KNOWN:
+        return f"{SUBJECT_ADDRESS}{prefix}/"
     page = PAGES.get(prefix, "")
     if page.endswith("{}") and page.count("{}") == 1:
         return page.removesuffix("{}")
     return f"https://identifiers.org/{prefix.lower()}:"
 
 
-def list_head(curies: Iterable[str], source: str) -> Iterator[str]:
+def list_head(
+    subjects: Iterable[str], objects: Iterable[str], source: str
+) -> Iterator[str]:
     """Yield the metadata above the table; `source` is the digest of the kb."""
-    prefixes = {curie.partition(":")[0] for curie in curies} - {*NAMESPACES}
-    known = NAMESPACES | {prefix: find_namespace(prefix) for prefix in prefixes}
+    known: dict[str, str] = {}
+    for curies, of_rows in ((subjects, True), (objects, False)):
+        for prefix in {curie.partition(":")[0] for curie in curies}:
+            known[prefix] = find_namespace(prefix, of_rows=of_rows)
+    known |= NAMESPACES
     yield "#curie_map:"
     for prefix, address in sorted(known.items()):
         yield f"#  {prefix}: {json.dumps(address)}"
@@ -240,11 +263,21 @@ def read_curie(id: str, like: str) -> str:
 def write_sssom(
     file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
 ) -> None:
-    """Write mappings without the rows that are None; `source` is as in `list_head`."""
-    mappings = [row for row in rows if row is not None]
-    places = [COLUMNS.index(name) for name in ("subject_id", "object_id")]
-    curies = {str(row[place]) for row in mappings for place in places if row[place]}
-    for line in list_head(curies, source):
+    """Write distinct mappings; `source` is as in `list_head`.
+
+    Args:
+        rows: Cells of `COLUMNS`; None is left out, and what was not decided by a person
+            if the same subject has a decision.
+    """
+    distinct = dict.fromkeys(tuple(row) for row in rows if row is not None)
+    made_by = COLUMNS.index("mapping_justification")
+    decided = {row[:2] for row in distinct if row[made_by] == PERSON}
+    mappings = [r for r in distinct if r[made_by] == PERSON or r[:2] not in decided]
+    subjects, objects = (
+        {str(row[place]) for row in mappings if row[place]}
+        for place in map(COLUMNS.index, ("subject_id", "object_id"))
+    )
+    for line in list_head(subjects, objects, source):
         file.write(f"{line}\n".encode())
     write_text(file, [COLUMNS], TSV)
     write_text(file, mappings, TSV)

@@ -155,6 +155,72 @@ def test_no_concept_may_be_written_in_several_ways(own_kb, tmp_path):
     assert "Unknown ids: C8888888 (1)" in output  # as in any corpus
 
 
+# --- mappings ---
+
+CODED = [
+    ["code", "term", "ward"],
+    ["A1", "heart attack", "x"],
+    ["A1", "heart attack", "y"],
+    ["A2", "heart attack", "x"],
+    ["", "fever", "x"],
+    ["B:4", "fever; head pain", "x"],
+    ["D003924", "Fever (R50.9)", "x"],
+]
+
+
+def read_sssom(path):
+    lines = [n for n in path.read_text("utf8").splitlines() if not n.startswith("#")]
+    return [*csv.DictReader(lines, delimiter="\t")]
+
+
+def test_mappings_have_the_ids_of_rows_and_are_read_again(sample_kb, tmp_path):
+    table, output = tmp_path / "terms.csv", tmp_path / "m.sssom.tsv"
+    write_table(table, CODED[0], CODED[1:])
+    words = ["--column", "term", "--split", ";", "--id", "code"]
+    result = invoke("map", sample_kb, table, *words, "-o", output, code=0)
+    assert "Columns that the mappings do not have: ward\n" in result.output
+    rows = read_sssom(output)
+    assert [row["subject_id"] for row in rows][:3] == ["subject:A1", "subject:A2", ""]
+    words += ["--subject-prefix", "LAB", "--force"]
+    invoke("map", sample_kb, table, *words, "-o", output, code=0)
+    rows = read_sssom(output)
+    subjects = [(row["subject_id"], row["subject_label"]) for row in rows]
+    assert subjects == [
+        ("LAB:A1", "heart attack"),
+        ("LAB:A2", "heart attack"),
+        ("", "fever"),
+        ("B:4", "fever"),
+        ("B:4", "head pain"),
+    ]
+    head = output.read_text("utf8").partition("\nsubject_id")[0]
+    assert '#  LAB: "https://w3id.org/spacy-sapbert/subject/LAB/"' in head
+    assert [row["subject_type"] == "rdfs literal" for row in rows] == [
+        not id for id, _ in subjects
+    ]
+    verified = tmp_path / "v.sssom.tsv"
+    invoke("verify", sample_kb, output, "-o", verified, code=0)
+    assert {row["verify_verdict"] for row in read_sssom(verified)} == {"right"}
+    mentions = [*read_mentions(output)]
+    assert [m.mention for m in mentions] == [label for _, label in subjects]
+    taught = ["--output", tmp_path / "taught", "--least-confidence", 0.999]
+    result = invoke("teach", sample_kb, output, *taught, code=1)
+    assert "E106" in result.output
+    taught[-1] = 0.2
+    invoke("teach", sample_kb, output, *taught, "--force", code=0)
+    words[-2] = "my lab"
+    result = invoke("map", sample_kb, table, *words, "-o", output, code=1)
+    assert "E331" in result.output
+
+
+def test_a_decision_stands_for_all_rows_of_its_term(kb, tmp_path):
+    table, output = tmp_path / "terms.csv", tmp_path / "m.sssom.tsv"
+    rows = [["fever", "fever", ""], ["fever", "fever", "C0000001"]]
+    write_table(table, ["term", "match_term", "match_chosen"], rows)
+    map_table(kb, table, output, TermColumns("term"), LinkOptions())
+    (row,) = read_sssom(output)
+    assert row["object_id"] == "UMLS:C0000001"
+
+
 # --- tables ---
 
 CELLS = st.text(st.characters(codec="utf8", exclude_categories=["Cc", "Zl", "Zp"]))
