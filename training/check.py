@@ -12,17 +12,13 @@ from confection import Config
 
 from spacy_sapbert.encoder.hub import check_published
 from spacy_sapbert.encoder.huggingface import check_encoder_name
-from spacy_sapbert.errors import (
-    SapbertError,
-    missing_file,
-    not_written,
-    refused_by_system,
-)
+from spacy_sapbert.errors import SapbertError, not_written, refused_by_system
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, select_mentions
 from spacy_sapbert.io.reading import check_file, read_line_blocks
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.reader_table import guess_format
+from spacy_sapbert.vocabularies.locate import Unpacked
+from spacy_sapbert.vocabularies.reader_table import find_vocabulary
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
 from training.trainer.settings import (
@@ -39,12 +35,12 @@ WHEELS = ("build", "setuptools")  # without which no package can be built
 
 def list_tables(vocabulary: Path) -> list[Path]:
     """Return the files with the names of a vocabulary."""
-    if guess_format(vocabulary) == "rrf":
-        tables = find_table(vocabulary, "MRCONSO")
-        if not tables:
-            raise missing_file(path=vocabulary / "MRCONSO.RRF")
-        return tables
-    return [vocabulary] if vocabulary.is_file() else [*vocabulary.iterdir()]
+    unpacked = Unpacked()
+    with unpacked.name_errors():
+        path, format, _ = find_vocabulary(vocabulary, None, unpacked)
+    if vocabulary.is_file():
+        return [vocabulary]
+    return find_table(path, "MRCONSO") if format == "rrf" else [*vocabulary.iterdir()]
 
 
 def check_readable(path: Path) -> None:

@@ -103,7 +103,7 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
         EOFError, zlib.error: If a gzip file is truncated or damaged.
         SapbertError: If it cannot be opened, or a gzip file unpacks to too much.
     """
-    packed = paths[0].suffix == ".gz"
+    packed = paths[0].suffix.lower() == ".gz"
     size = unpacked_size = 0
     unpacker = zlib.decompressobj(GZIP)
     for path in paths:

@@ -3,14 +3,18 @@
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..errors import SapbertError, missing_file, unknown_on_error
+from ..errors import (
+    SapbertError,
+    missing_file,
+    missing_in_folder,
+    unknown_on_error,
+)
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
 from ..io.tables.spreadsheets import ENDINGS as EXCEL
@@ -18,7 +22,7 @@ from ..io.temporary_db import open_temporary_db
 from .concepts import Concept
 from .facts import KEEP, Fact, build_concepts
 from .known_concepts import KnownConcepts
-from .locate import any_case, locate_release, unpack_release
+from .locate import Unpacked, has_name, list_some
 from .merge import unite_vocabularies
 from .options import LEAST_CONFIDENCE, ReadOptions
 from .report import Report, count_concepts
@@ -48,13 +52,14 @@ class Reader:
             it drops in the report, and passes each invalid record to `report.bad_line`
             or `report.skip`. It raises a `SapbertError` with file and line if the file
             is missing or damaged.
-        patterns: Of the names of its files, without `.gz`. In a folder those are looked
-            for that do not begin with a star.
+        patterns: Of the names of its files, in any case, without `.gz`. In a folder or
+            a `.zip` the file with the first of them is read.
         takes: The fields of `ReadOptions` that it uses; `type` is applied to what it
             yields.
         gate: Rule that counts concepts without the fact KEEP; empty = all are kept.
         mark: What its files begin with, if other formats have the same names.
         is_sorted: It yields concepts, sorted by id, instead of facts.
+        is_folder: Its files in one folder are one release, of which it gets any.
     """
 
     content: str
@@ -64,18 +69,18 @@ class Reader:
     gate: str = ""
     mark: re.Pattern[bytes] | None = None
     is_sorted: bool = False
+    is_folder: bool = False
 
-    def matches(self, path: Path) -> bool:
-        """Return whether a file or release folder has the names of the format."""
-        names = [name + ending for name in self.patterns for ending in ("", ".gz")]
-        if path.is_dir():
-            inside = (any_case(name) for name in names if name[0] != "*")
-            return any(any(path.glob(name)) for name in inside)
-        found = [name for name in names if path.match(any_case(name))]
-        if self.mark is None or not found:
-            return bool(found)
-        is_sure = any(name.removesuffix(".gz") not in SHARED for name in found)
-        return is_sure or bool(self.mark.search(read_start(path)))
+    def rank(self, path: Path) -> int | None:
+        """Return which of the patterns a file has; None if it has another format."""
+        for number, pattern in enumerate(self.patterns):
+            if has_name(path, pattern) and (
+                self.mark is None
+                or pattern not in SHARED
+                or self.mark.search(read_start(path))
+            ):
+                return number
+        return None
 
 
 TERM_TYPES = ("term_types", "exclude_term_types")
@@ -92,6 +97,7 @@ READERS: dict[str, Reader] = {
         ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
         ("sources", *TERM_TYPES, "suppressed", "trade_names", "ingredient_names"),
         gate="codes and relations of concepts that are left out",
+        is_folder=True,
     ),
     "rrf": Reader(
         "a folder with `MRCONSO.RRF`, also in `META/`: UMLS's Rich Release Format, "
@@ -103,6 +109,7 @@ READERS: dict[str, Reader] = {
             *("suppressed", "trade_names", "ingredient_names", "cui_pattern"),
         ),
         is_sorted=True,
+        is_folder=True,
     ),
     "omop": Reader(
         "a folder with `CONCEPT.csv`: [OMOP](#omop), the export of Athena",
@@ -110,25 +117,24 @@ READERS: dict[str, Reader] = {
         ("CONCEPT.csv",),
         ("sources", "types", "languages", "mapped_names"),
         gate="names of other concepts",
+        is_folder=True,
     ),
     "snomed": Reader(
         "a folder with `Snapshot/Terminology/`: [SNOMED CT](#snomed-ct) in Release "
         "Format 2",
         "readers.snomed:read_snomed",
-        (
-            "sct2_Concept_*Snapshot*.txt",
-            "Terminology/sct2_Concept_*Snapshot*.txt",
-            "Snapshot/Terminology/sct2_Concept_*Snapshot*.txt",
-        ),
+        ("sct2_Concept_*Snapshot*.txt",),
         ("languages",),
         gate="inactive or unknown concepts",
+        is_folder=True,
     ),
     "loinc": Reader(
         "a folder with `LoincTable/`: [LOINC](#loinc)",
         "readers.loinc:read_loinc",
-        ("Loinc.csv", "LoincTable/Loinc.csv"),
+        ("Loinc.csv",),
         ("languages", "obsolete"),
         gate="names of concepts that are left out",
+        is_folder=True,
     ),
     "meddra": Reader(
         "a folder with `pt.asc`, also in `MedAscii/`: MedDRA",
@@ -142,18 +148,18 @@ READERS: dict[str, Reader] = {
         ("SimpleTabulation*.txt", "SimpleTabulation*.xlsx"),
         ("type",),
     ),
+    "obo": Reader(
+        "stanzas `[Term]` with `id:`, `name:`, `synonym:`",
+        "ontologies.obo:read_obo",
+        ("*.obo",),
+        ONTOLOGY,
+    ),
     "rdf": Reader(
         "[SKOS and OWL](#ontologies-skos-and-owl)",
         "ontologies.rdf:read_rdf",
         ("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld", "*.xml"),
         ("languages", *ONTOLOGY),
         mark=re.compile(rb"<(?:rdf:)?RDF\b"),
-    ),
-    "obo": Reader(
-        "stanzas `[Term]` with `id:`, `name:`, `synonym:`",
-        "ontologies.obo:read_obo",
-        ("*.obo",),
-        ONTOLOGY,
     ),
     "scispacy": Reader(
         "a knowledge base of scispaCy, a line an entity or one list: "
@@ -170,6 +176,13 @@ READERS: dict[str, Reader] = {
         ("*.json",),
         ONTOLOGY,
     ),
+    "icd10cm": Reader(
+        "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
+        "readers.icd10cm:read_icd10cm",
+        ("*icd10cm_tabular*.xml", "*.xml"),
+        ("type",),
+        mark=re.compile(rb"<ICD10CM\.tabular"),
+    ),
     "icd10cm_list": Reader(
         "the codes of ICD-10-CM or ICD-10-PCS: `00001 A00 0 Cholera … Cholera`, or "
         "`A000 Cholera due to …`",
@@ -183,13 +196,6 @@ READERS: dict[str, Reader] = {
         "readers.jsonl:read_jsonl",
         ("*.jsonl",),
     ),
-    "icd10cm": Reader(
-        "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
-        "readers.icd10cm:read_icd10cm",
-        ("*icd10cm_tabular*.xml", "*.xml"),
-        ("type",),
-        mark=re.compile(rb"<ICD10CM\.tabular"),
-    ),
     "claml": Reader(
         "[ClaML](#claml-and-icd-11), with the element `<ClaML>`: ICD-10 of the WHO, "
         "ICD-10-GM, OPS, ICF and others",
@@ -201,7 +207,10 @@ READERS: dict[str, Reader] = {
     "mesh": Reader(
         "MeSH in the XML of the NLM: `<DescriptorRecord>` or `<SupplementalRecord>`",
         "readers.mesh:read_mesh",
-        ("desc[0-9]*.gz", "supp[0-9]*.gz", "*.xml"),
+        (
+            *("desc[0-9]*.xml", "desc[0-9]*.gz", "supp[0-9]*.xml", "supp[0-9]*.gz"),
+            "*.xml",
+        ),
         mark=re.compile(rb"<(?:Descriptor|Supplemental)RecordSet"),
     ),
     "sssom": Reader(
@@ -221,8 +230,9 @@ READERS: dict[str, Reader] = {
         TABLE_OPTIONS,
     ),
 }
-# a file of a release of SNOMED CT that does not stand for the release
-RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)")
+# A file of a release of SNOMED CT that does not stand for the release
+RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)", re.IGNORECASE)
+RETIRED = ("*.tsv", "*.csv", "*.txt")  # names of files of retired ids
 
 
 def list_readers() -> dict[str, Reader]:
@@ -242,27 +252,97 @@ def read_start(path: Path) -> bytes:
     return b""
 
 
+class Found(NamedTuple):
+    """The file that is read of a path, its format, and others that might be meant."""
+
+    path: Path
+    format: str
+    others: list[Path]
+
+
 def guess_format(path: Path) -> str:
-    """Return the format of a file or release folder, by its name or its first bytes."""
-    if RF2.match(path.name):
+    """Return the format of a file, a folder or a `.zip`, by names and first bytes."""
+    unpacked = Unpacked()
+    with unpacked.name_errors():
+        return find_vocabulary(path, None, unpacked).format
+
+
+def find_vocabulary(path: Path, format: str | None, unpacked: Unpacked) -> Found:
+    """Find the file that is read of a path.
+
+    Of a folder or `.zip` it is the one whose format is the first of `READERS`, then the
+    one whose name has the first pattern of this, then the one nearest to the top.
+
+    Args:
+        format: A key of `READERS`; None = any.
+        unpacked: Gets the folder of a `.zip`.
+    """
+    readers = list_readers() if format is None else {format: find_reader(format)}
+    ranks: dict[Path, tuple[int, int]] = {}
+    rf2: list[Path] = []
+
+    def rank(file: Path) -> tuple[int, int] | None:
+        if "snomed" in readers and RF2.match(file.name):
+            rf2.append(file)
+            return None
+        for number, reader in enumerate(readers.values()):
+            if (place := reader.rank(file)) is not None:
+                return ranks.setdefault(file, (number, place))
+        return None
+
+    files = unpacked.find(path, rank, is_known=format is not None)
+    chosen = rank(files[0]) if files else None
+    if chosen is None and rf2:
         raise SapbertError(
             "E108",
-            f"Expected the snapshot of a release of SNOMED CT, but got {path}. Pass "
-            "the folder of the release, or its `Snapshot` folder; Full and Delta "
-            "also have states of other days.",
+            f"Expected the snapshot of a release of SNOMED CT, but got {path} with "
+            f"{rf2[0].name}. Pass the folder of the release, or its `Snapshot` "
+            "folder; Full and Delta also have states of other days.",
         )
-    readers = list_readers()
-    for name, reader in readers.items():
-        if reader.matches(path):
-            return name
-    if not path.exists():
-        raise missing_file(path=path)
-    formats = ", ".join(readers)
-    raise SapbertError(
-        "E110",
-        f"Expected a file name of a known format, but got {path}. Pass `--format` "
-        f"with one of: {formats}.",
-    )
+    if chosen is None and (format is None or not files):
+        if files and not files[0].exists():
+            raise missing_file(path=path)
+        if format is not None:
+            names = " or ".join(readers[format].patterns)
+            raise missing_in_folder(file=names, folder=path)
+        formats = ", ".join(readers)
+        raise SapbertError(
+            "E110",
+            f"Expected a file name of a known format, but got {path}. Pass `--format` "
+            f"with one of: {formats}.",
+        )
+    name = [*readers][chosen[0] if chosen else 0]
+    if not readers[name].is_folder or len({file.parent for file in files}) > 1:
+        check_one(files, path)
+    first = files[0]
+    others = [file for file, key in ranks.items() if chosen and key[0] == chosen[0]]
+    if readers[name].is_folder:  # those of its folder belong to it
+        others = [file for file in others if file.parent != first.parent]
+    return Found(first, name, [file for file in others if file != first])
+
+
+def check_one(files: Sequence[Path], path: Path) -> None:
+    """Check that it is known which file of a folder or `.zip` is meant."""
+    if len(files) != 1:
+        raise SapbertError(
+            "E110",
+            f"Expected one file to read in {path}, but got several: "
+            f"{list_some(files)}. Pass one of them.",
+        )
+
+
+def find_retired(path: Path, unpacked: Unpacked) -> Path:
+    """Find the file of retired ids at a path or inside it."""
+
+    def rank(file: Path) -> tuple[int, int] | None:
+        places = [n for n, pattern in enumerate(RETIRED) if has_name(file, pattern)]
+        return (0, places[0]) if places else None
+
+    files = unpacked.find(path, rank, is_known=True)
+    if not files:
+        raise missing_in_folder(file=" or ".join(RETIRED), folder=path)
+    check_one(files, path)
+    return files[0]
 
 
 def read_vocabulary(
@@ -339,15 +419,13 @@ def read_vocabularies(
     """
     if on_error not in ("fail", "skip"):
         raise unknown_on_error(value=on_error)
-    given = [*paths, *xrefs]
-    unpacked = [unpack_release(path) for path in given if is_zip(path)]
-    folders = iter(unpacked)
-    found = [
-        find_release(Path(next(folders).name) if is_zip(path) else path, format)
-        for path in given
-    ]
-    paths, xrefs = found[: len(paths)], found[len(paths) :]
-    formats = [guess_format(path) if format is None else format for path in paths]
+    files = [*paths, *xrefs, *retired]
+    unpacked = Unpacked()
+    with unpacked.name_errors():
+        found = [find_vocabulary(path, format, unpacked) for path in paths]
+        found += [find_vocabulary(path, None, unpacked) for path in xrefs]
+        retired = [find_retired(path, unpacked) for path in retired]
+    formats = [each.format for each in found[: len(paths)]]
     known = {option for name in formats for option in find_reader(name).takes}
     others = {option for p in xrefs for option in find_reader(guess_format(p)).takes}
     known |= others.intersection(XREF_OPTIONS)
@@ -363,11 +441,17 @@ def read_vocabularies(
             )
         leave_out(name, names)
         del options[option]
-    files = [*given, *retired]
     reports = [Report() for _ in files] if reports is None else reports
-    formats += [guess_format(path) for path in xrefs] + ["retired ids"] * len(retired)
+    formats += [each.format for each in found[len(paths) :]]
+    formats += ["retired ids"] * len(retired)
     for path, name, report in zip(files, formats, reports, strict=True):
         report.path, report.format, report.on_error = str(path), name, on_error
+    for (file, _, others), report in zip(found, reports, strict=False):
+        if others:
+            names = list_some(other.name for other in others)
+            report.notes.append(f"{file.name} is read, not {names}.")
+    xrefs = [each.path for each in found[len(paths) :]]
+    paths = [each.path for each in found[: len(paths)]]
     releases = [*map(Release, paths, reports)]
     # What an extension says of the concepts of a release is read together with it.
     alone = []
@@ -382,30 +466,18 @@ def read_vocabularies(
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         chosen["cui_pattern"] = ".+"  # ids of any vocabulary
         mapped = [open_other(other, chosen) for other in alone]
-        of_retired = [*zip(retired, reports[len(given) :], strict=True)]
+        of_retired = [*zip(retired, reports[len(found) :], strict=True)]
         concepts = add_from_files(concepts, mapped, of_retired, add_unmapped)
-    return keep_unpacked(concepts, unpacked) if unpacked else concepts
+    return read_unpacked(concepts, unpacked)
 
 
-def is_zip(path: Path) -> bool:
-    return path.suffix.lower() == ".zip" and path.is_file()
-
-
-def find_release(path: Path, format: str | None) -> Path:
-    """Return where a release is inside a folder; see `locate_release`."""
-    readers = list_readers()
-    known = [readers[format]] if format in readers else [*readers.values()]
-    return locate_release(path, lambda each: any(r.matches(each) for r in known))
-
-
-def keep_unpacked(
-    concepts: Iterator[Concept], folders: "Sequence[TemporaryDirectory[str]]"
-) -> Iterator[Concept]:
+def read_unpacked(concepts: Iterator[Concept], unpacked: Unpacked) -> Iterator[Concept]:
     """Yield concepts, and remove the folders that they were read from."""
-    with ExitStack() as stack:
-        for folder in folders:
-            stack.enter_context(folder)
-        yield from concepts
+    try:
+        with unpacked.name_errors():
+            yield from concepts
+    finally:
+        unpacked.close()
 
 
 def find_reader(format: str) -> Reader:

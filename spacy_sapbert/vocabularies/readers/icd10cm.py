@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from ...io.xml_blocks import read_children
 from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, PARENT, Fact
-from ..locate import any_case
+from ..locate import has_name, list_folder
 from ..options import ReadOptions
 from ..report import Report, nested_too_deep, read_good_lines
 
@@ -67,7 +67,8 @@ def read_icd10cm(path: Path, report: Report, options: ReadOptions) -> Iterator[F
     with the name of the code and the meaning of the character, as the order file has
     it: "S52.521A", "Torus fracture …, initial encounter for closed fracture".
     """
-    lists = [file for name in LISTS for file in path.parent.glob(any_case(name))]
+    beside = list_folder(path.parent)
+    lists = [file for name in LISTS for file in beside if has_name(file, name)]
     billable = {code for code, _, _ in read_rows(lists[0], report)} if lists else None
     for line, element in read_children(path, lambda *_: None):
         if element.tag == "version":

@@ -16,7 +16,9 @@ from ..tables.delimited import read_rows, read_sheet, select_columns
 SOURCE = "ICD11"
 COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
 URI = "Foundation URI"
-LANGUAGE = re.compile(r"-([a-z]{2})\.")  # SimpleTabulation-ICD-11-MMS-en.txt
+LANGUAGE = re.compile(
+    r"-([a-z]{2})\.", re.IGNORECASE
+)  # SimpleTabulation-ICD-11-MMS-en.txt
 DEPTH = 100  # levels; the published files have 12
 
 

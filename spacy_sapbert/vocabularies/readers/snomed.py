@@ -27,6 +27,7 @@ US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
 # the language reference sets of the UK, for its clinical and drug extensions
 UK_ENGLISH = ("999001261000000100", "999000691000001104", "999000671000001103")
 BRITISH = re.compile(r"Snapshot_(?:GB|UK)", re.IGNORECASE)  # in the name of a release
+VERSION = re.compile(r"Snapshot_(\w+)", re.IGNORECASE)
 IS_A = "116680003"
 REPLACEMENTS = {  # the reference sets of associations
     "900000000000526001": "REPLACED BY",
@@ -62,9 +63,8 @@ def read_snomed(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
     """
     release = Release(path, CONCEPT, report, inner=("Terminology",))
     for file in release.find(CONCEPT):
-        report.add_release(
-            SOURCE, file.name.partition(".")[0].partition("Snapshot_")[2]
-        )
+        if version := VERSION.search(file.name):
+            report.add_release(SOURCE, version[1].upper())
     with open_temporary_db() as database:
         british = any(BRITISH.search(file.name) for file in release.find(CONCEPT))
         dialects = (GB_ENGLISH, *UK_ENGLISH) if british else (US_ENGLISH,)

@@ -12,6 +12,7 @@ from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
 from ..concepts import clean_name
 from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
+from ..locate import has_name, list_folder
 from ..report import Report
 
 # fmt: off
@@ -72,24 +73,21 @@ def find_table(path: Path, table: str) -> list[Path]:
     Raises:
         SapbertError: If a part is missing.
     """
-    if path.is_file() and table in MAIN and not re.search(PART, path.name):
+    if path.is_file() and table in MAIN and not re.search(PART, path.name, re.I):
         return [path]
     folder = path if path.is_dir() else path.parent
     for parent in (folder, folder / "META", folder / "rrf"):
-        for name in (f"{table}.RRF", f"{table}.RRF.gz"):
-            if (parent / name).is_file():
-                return [parent / name]
-        parts = sorted(
-            part
-            for part in parent.glob(f"{table}.RRF.*")
-            if re.fullmatch(re.escape(table) + PART, part.name)
-        )
+        inside = list_folder(parent) if parent.is_dir() else []
+        if whole := [file for file in inside if has_name(file, f"{table}.RRF")]:
+            return whole[:1]  # the plain one is the first
+        pattern = re.compile(re.escape(table) + PART, re.I)
+        parts = [part for part in inside if pattern.fullmatch(part.name)]
         # aa, ab, ac …, all or none of them compressed
-        ending = ".gz" if parts and parts[0].suffix == ".gz" else ""
+        ending = ".gz" if parts and parts[0].suffix.lower() == ".gz" else ""
         for number, part in enumerate(parts):
             letters = LETTERS[number // 26] + LETTERS[number % 26]
             expected = part.with_name(f"{table}.RRF.{letters}{ending}")
-            if part != expected:
+            if part.name.lower() != expected.name.lower():
                 raise SapbertError(
                     "E108",
                     f"Expected the part {expected} next, but got {part}. Download all "

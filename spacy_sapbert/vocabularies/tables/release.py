@@ -5,27 +5,20 @@ from pathlib import Path
 
 from ...errors import missing_in_folder
 from ...io.reading import read_lines
-from ..locate import any_case
+from ..locate import has_name, walk
 from ..report import Report
 from .delimited import read_columns
 
-DEPTH = 4  # folders in each other; those of SNOMED CT have 3
-ENDINGS = ("", ".gz")
-
 
 def find_files(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of a release with a name, sorted.
+    """Return the files of a release with a name, sorted, those nearest to the top.
 
     Args:
-        pattern: Of the name in any case, without `.gz`, in the folder or in folders
-            inside it.
+        pattern: Of the name, see `has_name`, in the folder or in folders inside it.
     """
-    for depth in range(DEPTH):
-        for ending in ENDINGS:
-            found = folder.glob("*/" * depth + any_case(pattern + ending))
-            if files := sorted(file for file in found if file.is_file()):
-                return files
-    return []
+    files = [file for file in walk(folder) if has_name(file, pattern)]
+    depth = len(files[0].parts) if files else 0
+    return [file for file in files if len(file.parts) == depth]
 
 
 def release_folder(path: Path, *inner: str) -> Path:
@@ -37,7 +30,8 @@ def release_folder(path: Path, *inner: str) -> Path:
     if path.is_dir():
         return path
     folder = path.parent
-    return folder.parent if folder.name in inner else folder
+    is_inner = folder.name.lower() in map(str.lower, inner)
+    return folder.parent if is_inner else folder
 
 
 def has_commas(path: Path) -> bool:
@@ -69,7 +63,8 @@ class Release:
         self.folder = release_folder(path, *inner)
         self.report, self.separator, self.quoted = report, separator, quoted
         # a file that is named is read, whatever its name
-        self.named = {} if path.is_dir() else {main: [path]}
+        is_main = path.is_dir() or has_name(path, main)
+        self.named = {} if is_main else {main: [path]}
         files = self.find(main)
         if not files:
             raise missing_in_folder(file=main, folder=path)
