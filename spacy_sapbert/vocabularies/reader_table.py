@@ -143,9 +143,12 @@ READERS: dict[str, Reader] = {
         ("type", "encoding"),
     ),
     "icd11": Reader(
-        "[ICD-11](#claml-and-icd-11): the simple tabulation of the WHO",
+        "[ICD-11](#claml-and-icd-11): the simple tabulation or linearization of the WHO",
         "readers.icd11:read_icd11",
-        ("SimpleTabulation*.txt", "SimpleTabulation*.xlsx"),
+        (
+            *("SimpleTabulation*.txt", "SimpleTabulation*.xlsx"),
+            *("LinearizationMiniOutput*.txt", "LinearizationMiniOutput*.xlsx"),
+        ),
         ("type",),
     ),
     "obo": Reader(

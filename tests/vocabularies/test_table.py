@@ -112,8 +112,12 @@ def test_read_table_of_excel(tmp_path):
     assert report.dropped["bad lines"] == 1
 
 
-def test_read_icd11_of_excel_is_as_its_text(tmp_path):
-    text = FOLDER / "icd11" / "SimpleTabulation-ICD-11-MMS-en.txt"
+@pytest.mark.parametrize(
+    "name",
+    ["SimpleTabulation-ICD-11-MMS-en.txt", "LinearizationMiniOutput-MMS-en.txt"],
+)
+def test_read_icd11_of_excel_is_as_its_text(name, tmp_path):
+    text = FOLDER / "icd11" / name
     with text.open(encoding="utf-8-sig", newline="") as file:
         rows = [[cell or None for cell in row] for row in csv.reader(file, "excel-tab")]
     path = write_book(tmp_path / f"{text.stem}.xlsx", *rows)
