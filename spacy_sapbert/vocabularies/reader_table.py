@@ -143,7 +143,8 @@ READERS: dict[str, Reader] = {
         ("type", "encoding"),
     ),
     "icd11": Reader(
-        "[ICD-11](#claml-and-icd-11): the simple tabulation or linearization of the WHO",
+        "[ICD-11](#claml-and-icd-11): the simple tabulation of the WHO, or the "
+        "linearization",
         "readers.icd11:read_icd11",
         (
             *("SimpleTabulation*.txt", "SimpleTabulation*.xlsx"),
@@ -214,6 +215,7 @@ READERS: dict[str, Reader] = {
             *("desc[0-9]*.xml", "desc[0-9]*.gz", "supp[0-9]*.xml", "supp[0-9]*.gz"),
             "*.xml",
         ),
+        ("scopes",),
         mark=re.compile(rb"<(?:Descriptor|Supplemental)RecordSet"),
     ),
     "sssom": Reader(
