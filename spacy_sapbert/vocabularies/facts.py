@@ -121,7 +121,7 @@ def build_concepts(
     with open_temporary_db() as database:
         store_facts(database, facts)
         database.execute("CREATE INDEX links_all ON links (kind, value, cui)")
-        find_parents(database)
+        find_parents(database, report)
         find_retired(database, report, gate)
         for cui, facts_of_cui in group_facts(database):
             concept = build_concept(cui, facts_of_cui, report, gate)
@@ -229,8 +229,19 @@ def concept_facts(concept: Concept) -> list[Fact]:
     return facts
 
 
-def find_parents(database: sqlite3.Connection) -> None:
-    """Store the parents of concepts, from their nodes in a hierarchy."""
+def find_parents(database: sqlite3.Connection, report: Report) -> None:
+    """Store the parents of concepts, from their nodes in a hierarchy.
+
+    Those are counted that the file does not have, or that were left out.
+    """
+    sql = (
+        "SELECT count(*) FROM (SELECT DISTINCT cui, value FROM links AS edge "
+        "WHERE kind = :above AND value <> '' AND EXISTS (SELECT 1 FROM links "
+        "WHERE kind = :node AND value = edge.cui) AND NOT EXISTS "
+        "(SELECT 1 FROM links WHERE kind = :node AND value = edge.value))"
+    )
+    kinds = {"node": NODE, "above": ABOVE}
+    ((report.dropped["parents that are no concepts"],),) = database.execute(sql, kinds)
     # CROSS JOIN keeps the order of the tables: each edge, then its ends
     rows = database.execute(
         "SELECT DISTINCT child.cui, parent.cui FROM links AS edge "
@@ -238,7 +249,7 @@ def find_parents(database: sqlite3.Connection) -> None:
         "CROSS JOIN links AS parent "
         "ON parent.kind = :node AND parent.value = edge.value "
         "WHERE edge.kind = :above ORDER BY child.cui, parent.cui",
-        {"node": NODE, "above": ABOVE},
+        kinds,
     )
     store_facts(database, (Fact(child, PARENT, parent) for child, parent in rows))
 

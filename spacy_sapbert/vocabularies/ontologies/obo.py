@@ -1,6 +1,6 @@
 """Ontologies in OBO flat file format: `.obo`.
 
-Source: OBO Flat File Format 1.4.
+Source: OBO Flat File Format 1.4, and the older tags of 1.0 and 1.2.
 """
 
 import re
@@ -134,9 +134,12 @@ def parse_tag(term: Term, tag: str, value: str) -> None:
         case "synonym":
             text, scope = parse_quoted(value)
             term.synonyms.append((scope or "RELATED", text))
+        case "exact_synonym" | "narrow_synonym" | "broad_synonym" | "related_synonym":
+            scope = tag.removesuffix("_synonym").upper()  # OBO 1.0
+            term.synonyms.append((scope, parse_quoted(value)[0]))
         case "is_a":
             term.parents.append(parse_id(value))
-        case "xref":
+        case "xref" | "xref_analog" | "xref_unk" | "xref_unknown":
             # a description in quotes may follow
             id = parse_id(IN_BRACKETS.sub(r"\1", value.partition(' "')[0]))
             term.xrefs.append(id)
