@@ -110,7 +110,9 @@ def open_table(
         return names, ((n, [*map(text_of, row.values())]) for n, row in records)
     if ending in EXCEL:
         rows = read_workbook(path)
-        return next(rows, (1, list[str]()))[1], rows
+        first = next(rows, (1, list[str]()))[1]
+        # the last cells of a row that are empty are not in it
+        return first, ((n, row + [""] * (len(first) - len(row))) for n, row in rows)
     delimiter = delimiter or find_delimiter(path)
     report = ErrorReport(on_error)
     rows = read_delimited(

@@ -127,8 +127,9 @@ class Unpacked:
                 "or unpack it and pass the folder.",
             ) from None
         except OSError as error:
-            folder = gettempdir()
-            raise no_temporary_space(folder=folder, reason=error.strerror) from error
+            raise no_temporary_space(
+                folder=gettempdir(), reason=error.strerror
+            ) from error
         return folder
 
     @contextmanager

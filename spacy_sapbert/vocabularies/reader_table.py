@@ -432,8 +432,8 @@ def read_vocabularies(
         retired = [find_retired(path, unpacked) for path in retired]
     formats = [each.format for each in found[: len(paths)]]
     known = {option for name in formats for option in find_reader(name).takes}
-    others = {option for p in xrefs for option in find_reader(guess_format(p)).takes}
-    known |= others.intersection(XREF_OPTIONS)
+    of_others = {o for each in found for o in find_reader(each.format).takes}
+    known |= of_others.intersection(XREF_OPTIONS)
     names = ", ".join(dict.fromkeys(formats))
     for option in [option for option in options if option not in known]:
         name = f"--{option.replace('_', '-')}"
@@ -453,8 +453,8 @@ def read_vocabularies(
         report.path, report.format, report.on_error = str(path), name, on_error
     for (file, _, others), report in zip(found, reports, strict=False):
         if others:
-            names = list_some(other.name for other in others)
-            report.notes.append(f"{file.name} is read, not {names}.")
+            not_read = list_some(other.name for other in others)
+            report.notes.append(f"{file.name} is read, not {not_read}.")
     xrefs = [each.path for each in found[len(paths) :]]
     paths = [each.path for each in found[: len(paths)]]
     releases = [*map(Release, paths, reports)]
