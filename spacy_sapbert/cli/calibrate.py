@@ -8,16 +8,22 @@ import typer
 from ..io.terminal import format_json, msg
 from .app import app
 from .options import (
+    ANNOTATED_FORMAT,
     Aliases,
     AsJson,
     BarsJoinParts,
+    Delimiter,
+    DropPrefix,
     KbName,
     LeastConfidence,
     Limit,
+    MentionColumns,
     Mentions,
     OnError,
+    Prefix,
     Quiet,
     Skipped,
+    gather_reading,
 )
 
 # Rows of the table: the key and its words.
@@ -69,6 +75,11 @@ def calibrate(
         "f1", help="Best f1 or accuracy (with NIL), or the lowest with precision=0.95."
     ),
     aliases: Aliases = None,
+    format: str | None = ANNOTATED_FORMAT,
+    columns: MentionColumns = None,
+    delimiter: Delimiter = None,
+    prefix: Prefix = "",
+    drop_prefix: DropPrefix = "",
     bars_join_parts: BarsJoinParts = False,
     least_confidence: LeastConfidence = None,
     limit: Limit = 0,
@@ -112,8 +123,15 @@ def calibrate(
         mentions,
         limit=limit,
         on_error=skipped,
-        bars_join_parts=bars_join_parts,
-        least_confidence=least_confidence,
+        **gather_reading(
+            format=format,
+            columns=columns,
+            delimiter=delimiter,
+            prefix=prefix,
+            drop_prefix=drop_prefix,
+            bars_join_parts=bars_join_parts,
+            least_confidence=least_confidence,
+        ),
     )
     opened = load_kb(folder)
     manifest = opened.manifest

@@ -13,8 +13,10 @@ from .options import (
     ANNOTATED_FORMAT,
     BARS_JOIN_PARTS,
     Corpus,
+    Delimiter,
     DropPrefix,
     Force,
+    MentionColumns,
     OnError,
     Prefix,
     Quiet,
@@ -32,6 +34,8 @@ def convert(
         "-o",
         help="mentions.tsv, mentions.tsv.gz or docs.spacy to write.",
     ),
+    columns: MentionColumns = None,
+    delimiter: Delimiter = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     bars_join_parts: bool | None = BARS_JOIN_PARTS,
@@ -73,6 +77,8 @@ def convert(
         "bars_join_parts": bars_join_parts,
         "split_composites": split_composites,
         "language": language,
+        "columns": columns,
+        "delimiter": delimiter,
     }
     options = {name: value for name, value in given.items() if value is not None}
     skipped = Skipped(on_error)

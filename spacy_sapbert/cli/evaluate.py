@@ -12,19 +12,25 @@ from ..io.writing import write_atomically, write_json
 from .app import app, check_outputs
 from .calibrate import print_links
 from .options import (
+    ANNOTATED_FORMAT,
     OUTPUT,
     Aliases,
     BarsJoinParts,
+    Delimiter,
+    DropPrefix,
     Force,
     KbName,
     LeastConfidence,
     LeastCosine,
     Limit,
+    MentionColumns,
     Mentions,
     OnError,
+    Prefix,
     Quiet,
     Skipped,
     Threshold,
+    gather_reading,
 )
 
 TIE = "expected"  # how ties are counted in what is printed
@@ -84,6 +90,11 @@ def evaluate(
     k: int = typer.Option(
         5, "-k", "--k", min=1, help="Answers that count, besides the first."
     ),
+    format: str | None = ANNOTATED_FORMAT,
+    columns: MentionColumns = None,
+    delimiter: Delimiter = None,
+    prefix: Prefix = "",
+    drop_prefix: DropPrefix = "",
     composite: Literal["parts", "released"] = typer.Option(
         "parts", help="Of A+B: parts = both must be found, released = any."
     ),
@@ -153,26 +164,30 @@ def evaluate(
     if errors:
         find_kind(errors)
     skipped = Skipped(on_error)
+    reading = gather_reading(
+        format=format,
+        columns=columns,
+        delimiter=delimiter,
+        prefix=prefix,
+        drop_prefix=drop_prefix,
+        bars_join_parts=bars_join_parts,
+        least_confidence=least_confidence,
+    )
     settings = EvaluationSettings(
         ks=(1, k) if k > 1 else (1,),
         composite=composite,
-        bars_join_parts=bars_join_parts,
         distinct=distinct,
         limit=limit,
-        least_confidence=least_confidence,
+        reading=reading,
     )
     known = read_aliases(aliases) if aliases else {}
-    of_formats = {
-        "bars_join_parts": bars_join_parts,
-        "least_confidence": least_confidence,
-    }
     opened = load_kb(kb)
     evaluation = evaluate_kb(
         opened,
         mentions,
         settings,
         aliases=known,
-        seen=read_pairs(seen, known, **of_formats) if seen else None,
+        seen=read_pairs(seen, known, **reading) if seen else None,
         recall_queries=recall_queries,
         threshold=threshold,
         least_cosine=least_cosine,

@@ -153,6 +153,20 @@ BarsJoinParts = Annotated[
         "--bars-join-parts", help="A|B means A+B, as in NCBI disease and BC5CDR."
     ),
 ]
+MentionColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Of tables, which column is what: mention=span,ids=code,doc=file,start=…, "
+        "end=…; numbers if the first row has no names. [by their names]",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        help="Of tables, between the fields: tab, ; or any character. [detected]"
+    ),
+]
 LeastConfidence = Annotated[
     float | None,
     typer.Option(
@@ -296,6 +310,11 @@ def split_values(text: str | None) -> list[str] | None:
         return None
     values = [value.strip() for value in text.split(",")]
     return [] if values == [ALL] else [value for value in values if value]
+
+
+def gather_reading(**given: Any) -> dict[str, Any]:
+    """Return the options of `read_corpus` that were given."""
+    return {name: v for name, v in given.items() if v not in (None, "", False)}
 
 
 class Skipped:

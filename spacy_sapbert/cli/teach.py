@@ -21,13 +21,16 @@ from .kb.edit import check_folder
 from .options import (
     ANNOTATED_FORMAT,
     AsJson,
+    Delimiter,
     DropPrefix,
     KbFolder,
     LeastConfidence,
+    MentionColumns,
     OnError,
     Prefix,
     Quiet,
     Skipped,
+    gather_reading,
 )
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ def teach(
         "--add",
         help="Keep what was taught before from other files. [these replace it]",
     ),
+    columns: MentionColumns = None,
+    delimiter: Delimiter = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     least_confidence: LeastConfidence = None,
@@ -133,18 +138,18 @@ def teach(
 
     skipped = Skipped(on_error)
     opened = load_kb(folder)
-    options = {} if least_confidence is None else {"least_confidence": least_confidence}
+    reading = gather_reading(
+        format=format,
+        columns=columns,
+        delimiter=delimiter,
+        prefix=prefix,
+        drop_prefix=drop_prefix,
+        least_confidence=least_confidence,
+    )
 
     def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
-            for document in read_corpus(
-                path,
-                format,
-                prefix=prefix,
-                drop_prefix=drop_prefix,
-                on_error=skipped,
-                **options,
-            ):
+            for document in read_corpus(path, on_error=skipped, **reading):
                 checked = check_ids(path, document, opened.concept, skipped)
                 yield annotate(checked, path.name)
 

@@ -1,6 +1,6 @@
 """Gold mentions and the answers of a linker → coverage and accuracy."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
@@ -37,18 +37,16 @@ class EvaluationSettings(NamedTuple):
     Attributes:
         ks: Numbers of first answers among which a right one counts.
         composite: See `combine_parts`.
-        bars_join_parts: See `split_ids`.
         distinct: Count each pair of a mention and its ids once.
         limit: Use the first mentions of a file only; 0 = all.
-        least_confidence: Of mappings of SSSOM; None = as the format.
+        reading: Options of `read_gold`.
     """
 
     ks: tuple[int, ...] = (1, 5)
     composite: str = "parts"
-    bars_join_parts: bool = False
     distinct: bool = False
     limit: int = 0
-    least_confidence: float | None = None
+    reading: Mapping[str, Any] = {}
 
 
 class FileScores(TypedDict):
@@ -71,12 +69,7 @@ def select_mentions(
     counts = {"mentions": 0, "without_id": 0, "repeated": 0}
     selected: list[GoldMention] = []
     known: set[tuple[str, str]] = set()
-    for gold in read_mentions(
-        path,
-        on_error=on_error,
-        bars_join_parts=settings.bars_join_parts,
-        least_confidence=settings.least_confidence,
-    ):
+    for gold in read_mentions(path, on_error=on_error, **settings.reading):
         if settings.limit and counts["mentions"] == settings.limit:
             break
         counts["mentions"] += 1

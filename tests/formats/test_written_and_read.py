@@ -92,3 +92,23 @@ def test_a_table_of_map_is_read_by_every_command(name, sample_kb, tmp_path):
     invoke(*words, code=0)
     if "sssom" in name:
         invoke("concepts", output, "--output", tmp_path / "concepts.jsonl", code=0)
+
+
+def test_table_of_any_columns_is_read_by_every_command(sample_kb, tmp_path):
+    path, again = tmp_path / "gold.txt", tmp_path / "again.tsv"
+    path.write_text("d1$fever$0004\nd1$heart attack$0001\nd2$cough$-\n", "utf8")
+    options = ["--columns", "doc=1,mention=2,ids=3", "--delimiter", "$"]
+    options += ["--prefix", "C000"]
+    invoke("convert", path, *options, "--output", again, code=0)
+    expected = [("fever", [["C0000004"]]), ("heart attack", [["C0000001"]])]
+    assert find_mentions(again) == [*expected, ("cough", [])]
+    invoke("evaluate", sample_kb, path, *options, code=0)
+    # read, and too few
+    assert "E582" in invoke("calibrate", sample_kb, path, *options, code=1).output
+    words = ["--output", tmp_path / "taught", "--force"]
+    invoke("teach", sample_kb, path, *options, *words, code=0)
+    # a format that has no columns to name
+    brat = tmp_path / "brat"
+    brat.mkdir()
+    output = invoke("convert", brat, *options, "--output", again, code=1).output
+    assert "[E113]" in output
