@@ -110,5 +110,7 @@ def test_table_of_any_columns_is_read_by_every_command(sample_kb, tmp_path):
     # a format that has no columns to name
     brat = tmp_path / "brat"
     brat.mkdir()
-    output = invoke("convert", brat, *options, "--output", again, code=1).output
+    output = invoke(
+        "convert", brat, *options, "--output", again, "--force", code=1
+    ).output
     assert "[E113]" in output
