@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import index
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ..errors import SapbertError
 from ..io.json_members import JSONError, read_members
 from ..io.xml_blocks import read_children
 from ..linking.sources import PREFIXES, normalize_prefix
@@ -21,13 +21,11 @@ from .gold import (
     GoldDocument,
     GoldMention,
     collect_mentions,
-    failed_document,
     is_no_id,
     split_ids,
 )
+from .tools.spans import Fail, read_records
 
-# of a document that has another structure
-UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 TYPE, ID = "type", "identifier"  # keys of infons, as in PubTator Central
 # Vocabularies whose names are keys of infons
 VOCABULARIES = {
@@ -48,9 +46,16 @@ LOST = "characters that XML has not replaced by \ufffd"
 
 LISTED = ("passage", "sentence", "annotation", "location")  # in lists of JSON
 
-Fail = Callable[[str], SapbertError]
 # A document, passage, sentence, annotation or location, as in JSON.
 Node = dict[str, Any]
+
+
+class Piece(NamedTuple):
+    """A text of a passage: its offset in the file, and its place in the document."""
+
+    offset: int
+    text: str
+    start: int
 
 
 def make_infons(entity: LinkedEntity) -> dict[str, str]:
@@ -179,40 +184,64 @@ def get_nodes(node: Node, key: str) -> Sequence[Node]:
     return node.get(key) or ()
 
 
-def join_text(document: Node, fail: Fail, *, longest: int) -> str:
-    """Join the passages of a document at their offsets, with line feeds in the gaps."""
-    pieces: list[str] = []
+def place_passages(
+    document: Node, fail: Fail, *, longest: int
+) -> tuple[str, list[list[Piece]]]:
+    """Return the text of a document, and where it has the pieces of each passage.
+
+    A passage, or if it has no text a sentence of it, is at its offset, with line feeds
+    in the gaps. One that begins before the end of the piece before it, because
+    passages overlap or are in another order, follows after a line feed.
+    """
+    texts: list[str] = []
     length = 0
+    placed: list[list[Piece]] = []
     for passage in get_nodes(document, "passages"):
         parts = [passage] if get_text(passage) else get_nodes(passage, "sentences")
+        placed.append([])
         for part in parts:
             text, offset = get_text(part), get_number(part, "offset")
-            if offset < length or offset + len(text) > longest:
-                raise fail(f"passages in order, of at most {longest} characters")
-            pieces += ["\n" * (offset - length), text]
-            length = offset + len(text)
-    return "".join(pieces)
+            start = offset if offset >= length else length + bool(text)
+            if offset < 0 or start + len(text) > longest:
+                raise fail(f"passages of at most {longest} characters in all")
+            texts += ["\n" * (start - length), text]
+            length = start + len(text)
+            placed[-1].append(Piece(offset, text, start))
+    return "".join(texts), placed
 
 
-def list_annotations(document: Node) -> Iterator[Node]:
-    """Yield all annotations with a place; others are relations."""
+def list_annotations(
+    document: Node, placed: list[list[Piece]]
+) -> Iterator[tuple[Node, list[Piece]]]:
+    """Yield annotations, and the pieces of their passages; others are relations."""
     for annotation in get_nodes(document, "annotations"):
         if get_nodes(annotation, "locations"):
-            yield annotation
-    for passage in get_nodes(document, "passages"):
-        yield from get_nodes(passage, "annotations")
-        for sentence in get_nodes(passage, "sentences"):
-            yield from get_nodes(sentence, "annotations")
+            yield annotation, []
+    for passage, pieces in zip(get_nodes(document, "passages"), placed, strict=True):
+        for node in (passage, *get_nodes(passage, "sentences")):
+            for annotation in get_nodes(node, "annotations"):
+                yield annotation, pieces
 
 
-def read_annotation(annotation: Node, text: str, fail: Fail) -> GoldMention:
+def find_place(location: Node, pieces: Iterable[Piece]) -> tuple[int, int] | None:
+    """Return the characters of a location in the first piece that has its start."""
+    offset, length = get_number(location, "offset"), get_number(location, "length")
+    for piece in pieces:
+        if piece.offset <= offset < piece.offset + len(piece.text):
+            start = piece.start + offset - piece.offset
+            return start, start + length
+    return None
+
+
+def read_annotation(
+    annotation: Node, text: str, pieces: Iterable[Piece], fail: Fail
+) -> GoldMention:
     """Check an annotation against the text; one with gaps includes its gaps."""
-    places: list[tuple[int, int]] = []
-    for location in get_nodes(annotation, "locations"):
-        start = get_number(location, "offset")
-        places.append((start, start + get_number(location, "length")))
-    places.sort()
-    if not places or any(not 0 <= start < end <= len(text) for start, end in places):
+    locations = get_nodes(annotation, "locations")
+    found = [find_place(location, pieces) for location in locations]
+    places = sorted(place for place in found if place is not None)
+    outside = any(not 0 <= start < end <= len(text) for start, end in places)
+    if not places or len(places) < len(locations) or outside:
         raise fail("annotations with locations inside the text")
     if sum(end - start for start, end in places) > len(text):
         raise fail("annotations whose locations do not overlap each other")
@@ -247,14 +276,20 @@ def find_ids(infons: Node) -> list[list[str]]:
 
 def to_gold(document: Node, fail: Fail, *, longest: int) -> GoldDocument:
     """Convert a document; see `find_ids`. Types are the infons `type`."""
-    text = join_text(document, fail, longest=longest)
+    text, placed = place_passages(document, fail, longest=longest)
     text.encode()  # JSON can escape lone surrogates, which a Doc cannot contain
-    spans = (read_annotation(each, text, fail) for each in list_annotations(document))
+    every = [piece for pieces in placed for piece in pieces]
+    # an annotation is in its own passage, or else in any other
+    spans = (
+        read_annotation(each, text, chain(pieces, every), fail)
+        for each, pieces in list_annotations(document, placed)
+    )
     return GoldDocument(read_id(document), text, collect_mentions(spans, fail))
 
 
-def read_id(document: Node) -> str:
-    return str(document.get("id") or "").encode("utf8", "replace").decode()
+def read_id(document: Any) -> str:
+    id = document.get("id") if isinstance(document, dict) else None
+    return str(id or "").encode("utf8", "replace").decode()
 
 
 def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
@@ -278,48 +313,23 @@ def parse_xml(path: Path, fail: Fail) -> Iterator[Element]:
             yield element
 
 
-def read_collection(
-    path: Path,
-    format: str,
-    parse: Callable[[Path, Fail], Iterator[Node | Element]],
-    longest: int,
-    on_error: OnError,
-) -> Iterator[GoldDocument]:
-    """Read a file of BioC; an error has the number of the document, and not its text.
-
-    Source: Comeau et al. (2013).
-    """
-    number = 1
-
-    def fail(expected: str) -> SapbertError:
-        return SapbertError(
-            "E117",
-            f"{path}: Expected {format}, with {expected}, but document {number} has "
-            "another structure. Check `format`, or export the file again.",
-        )
-
-    for found in parse(path, fail):
-        document: Node = {}
-        try:
-            document = to_node(found) if isinstance(found, Element) else dict(found)
-            yield to_gold(document, fail, longest=longest)
-        except UNREADABLE as reason:
-            error = reason
-            if not isinstance(error, SapbertError):
-                error = fail(f"no {type(error).__name__}")
-            on_error(error)
-            if id := read_id(document):
-                yield failed_document(id, error)
-        number += 1
-
-
 def read_json(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    return read_collection(path, "BioC in JSON", parse_json, longest, on_error)
+    """Read a collection in JSON; source: Comeau et al. (2013)."""
+    make = partial(to_gold, longest=longest)
+    return read_records(path, "BioC in JSON", parse_json, make, read_id, on_error)
 
 
 def read_xml(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    return read_collection(path, "BioC in XML", parse_xml, longest, on_error)
+    """Read a collection in XML; source: Comeau et al. (2013)."""
+
+    def make(element: Element, fail: Fail) -> GoldDocument:
+        return to_gold(to_node(element), fail, longest=longest)
+
+    def read_id(element: Element) -> str:
+        return element.findtext("id") or ""
+
+    return read_records(path, "BioC in XML", parse_xml, make, read_id, on_error)

@@ -15,6 +15,10 @@ LABEL = "ENTITY"  # of a mention without a type: spaCy has no entities without o
 LONGEST = 1_000_000  # characters of a document; spaCy's own limit
 # whatever the case
 NO_ID = frozenset({"", "-", "-1", "nil", "none", "cui-less", "no_code", "nocode"})
+# a whole note or value that is an id: 8140/3, I21.9, C0027051, MESH:D001241, an address
+LIKE_ID = re.compile(
+    r"(?:[A-Za-z][\w.-]*:)?(?=\S{3})[A-Z]{0,4}_?\d[\dA-Z./_-]*|https?://\S+[/#=]\S+"
+)
 SEPARATORS = re.compile(r"[|+]")
 BETWEEN_IDS = re.compile(r"[,;\s]+")  # as people write several
 IN_IDS = re.compile(r"[^,;\s]*\d[^,;\s]*")
@@ -22,6 +26,7 @@ NOWHERE = (-1, -1)
 NO_OFFSET = frozenset({"", "-1"})
 NUMBER = re.compile(r"[0-9]{1,9}")
 MENTIONS = RECORD_VALUES // 16  # of a document: each takes up to a kilobyte
+UNSAID: list[list[str]] = [[]]  # `parts`: a concept, and nobody has said which
 Fragments = list[tuple[int, int]]
 
 
@@ -33,7 +38,8 @@ class GoldMention(NamedTuple):
         type: The type in the file; may be empty.
         mention: The text, which may have gaps.
         parts: The correct ids of each part of a composite; a mention of one concept has
-            one part. Empty if there is no id.
+            one part. Empty if there is no concept (NIL), and `UNSAID` if nobody has
+            said whether there is one.
         line: Line in the file, from 1; 0 if the format has no lines.
     """
 
@@ -157,10 +163,10 @@ def split_ids(ids: str, *, bars_join_parts: bool = False) -> list[list[str]]:
 
 
 def choose_kb_id(mention: GoldMention) -> str:
-    """Return the first id of a mention; `NIL` if it has none; empty for composites."""
+    """Return the first id of a mention; `NIL` for none; "" for composites, `UNSAID`."""
     if not mention.parts:
         return NIL
-    return mention.parts[0][0] if len(mention.parts) == 1 else ""
+    return mention.parts[0][0] if len(mention.parts) == 1 and mention.parts[0] else ""
 
 
 def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, int]:

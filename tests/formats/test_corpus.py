@@ -108,6 +108,7 @@ def test_read_corpus_a_bad_line_is_named_and_not_quoted(format, good, line, tmp_
     assert "fever" not in error.lower()
 
 
+NL = "\n"
 BIOC = {"biocxml": biocxml, "biocjson": biocjson}
 
 
@@ -146,7 +147,7 @@ def fail_bioc(name: str, folder: Path, data: bytes | str) -> str:
 @pytest.mark.parametrize(
     ("passages", "annotation", "expected"),
     [
-        ([(0, "sentinel"), (3, "sentinel")], None, "passages in order"),
+        ([(-1, "sentinel")], None, "passages of at most"),
         ([(0, "sentinel")], ("sentinel", (1, 8)), "inside the text"),
         ([(0, "sentinel")], ("sentinel",), "inside the text"),
         ([(0, "sentinel")], ("sentinel", (-1, 2)), "inside the text"),
@@ -158,6 +159,35 @@ def test_bioc_a_bad_document_is_numbered_and_not_quoted(
 ):
     error = fail_bioc(name, tmp_path, make_bioc(name, passages, annotation))
     assert re.match(rf"\[E117].*{expected}.*document 1 ", error)
+
+
+@pytest.mark.parametrize(
+    ("passages", "annotation", "text", "start"),
+    [
+        # overlapping by three characters; the annotation is in the last passage
+        ([(0, "Fever."), (3, "A cough")], ("cough", (5, 5)), "Fever.\nA cough", 9),
+        ([(0, "Fever."), (3, "r. A")], ("r.", (3, 2)), "Fever.\nr. A", 7),
+        (
+            [(20, "Fever"), (0, "Cough")],
+            ("Cough", (0, 5)),
+            f"{20 * NL}Fever\nCough",
+            26,
+        ),
+        # annotations that are not in their own passage
+        ([(0, "Fever"), (6, "Cough")], ("Fever", (0, 5)), "Fever\nCough", 0),
+        ([(0, "ab"), (1, "cd"), (3, "ef")], ("ef", (3, 2)), "ab\ncd\nef", 6),
+    ],
+)
+def test_bioc_each_annotation_belongs_to_its_passage(
+    name, passages, annotation, text, start, tmp_path
+):
+    path = tmp_path / "file"
+    path.write_text(make_bioc(name, passages, annotation))
+    [document] = open_corpus(path, name)
+    assert document.text == text
+    [mention] = document.mentions
+    assert (mention.start, mention.mention) == (start, annotation[0])
+    assert text[mention.start : mention.end] == annotation[0]
 
 
 @pytest.mark.parametrize("data", ["", "sentinel", "<a>", "[]", "{}", "\x1f\x8b"])
