@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from ..formats.convert import LABEL, convert_corpus
+from ..formats.convert import DOCS_SUFFIX, LABEL, convert_corpus
 from ..formats.corpus import read_corpus
 from ..io.progress import show_progress
 from ..io.terminal import msg
@@ -87,6 +87,7 @@ def convert(
         format,
         prefix=prefix,
         drop_prefix=drop_prefix,
+        every=output.name.endswith(DOCS_SUFFIX),
         on_error=skipped,
         **options,
     )

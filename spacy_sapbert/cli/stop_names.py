@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from ..errors import check_range
-from ..formats.corpus import detect_corpus, read_corpus
+from ..formats.corpus import read_corpus
 from ..formats.gold import GoldDocument
 from ..io.progress import show_progress
 from ..io.terminal import msg
@@ -63,9 +62,7 @@ def stop_names(
 
     def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
-            known = format or detect_corpus(path)
-            options: dict[str, Any] = {"every": True} if known == "spacy" else {}
-            yield from read_corpus(path, known, on_error=skipped, **options)
+            yield from read_corpus(path, format, every=True, on_error=skipped)
 
     texts = (document for document in read_all() if document.text)
     bar = show_progress(texts, unit="documents", desc="Read", quiet=quiet)

@@ -1,13 +1,17 @@
-"""brat's standoff format: a folder of `.txt` files, each with an `.ann` file."""
+"""Standoff formats: a folder of `.txt` files, each with annotations beside it.
+
+brat has them in `.ann` files, the BioNLP shared tasks in `.a1` and `.a2` files.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError, missing_in_folder
-from ..io.reading import read_lines
+from ..io.reading import UTF8_MARK, read_blocks, read_lines
 from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
     BREAKS,
@@ -23,8 +27,10 @@ from .entities import (
     warn_losses,
 )
 from .gold import (
+    LIKE_ID,
     LONGEST,
     SEPARATORS,
+    UNSAID,
     GoldDocument,
     GoldMention,
     check_count,
@@ -33,6 +39,7 @@ from .gold import (
     parse_fragments,
     place_mention,
 )
+from .tools.spans import warn_left_out
 
 ENTITY, NORMALISATION = "T", "N"
 OTHERS = tuple("REAM*#")  # relations, events, attributes, equivalences, notes
@@ -42,17 +49,32 @@ NOT_IN_FILES = frozenset('\\:*?"<>|')
 NAME_BYTES = 200  # of a file, of the 255 that most systems take
 DEPTH = 8  # folders in each other
 
-Entities = dict[str, GoldMention]  # by the name, e.g. "T1"
-NumberedLine = tuple[int, str]
+NAMED = ("Annotation:", "Referent:")  # before a mention and an id, in shared tasks
+STRUCTURE = ("Title", "Paragraph")  # types of parts of a text, in shared tasks
+NOTES = "notes that look like ids, in files with references"
+MARK = "\ufeff"
 
 
-def list_annotations(folder: Path) -> list[Path]:
-    """Return the `.ann` files in a folder and below, sorted, or that of a file."""
+@dataclass
+class Annotations:
+    """What files say of a text: mentions by name, e.g. "T1", and where their ids are.
+
+    Lines have their file and number.
+    """
+
+    entities: dict[str, GoldMention] = field(default_factory=dict)
+    references: list[tuple[Path, int, str]] = field(default_factory=list)
+    # by mention: a note that is an id as a whole, or "" if the mention names an event
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def list_annotations(folder: Path, ending: str) -> list[Path]:
+    """Return the files with an ending in a folder and below, or that of a file."""
     if folder.is_file():
-        return [folder.with_suffix(".ann")]
-    files = sorted(folder.rglob("*.ann"))
+        return [folder.with_suffix(ending)]
+    files = sorted(folder.rglob(f"*{ending}"))
     if not files:
-        raise missing_in_folder(file="`.ann` files", folder=folder)
+        raise missing_in_folder(file=f"`{ending}` files", folder=folder)
     return files
 
 
@@ -70,85 +92,176 @@ def read_entity(
     return name.strip(), GoldMention(start, end, type, mention, [], number)
 
 
-def read_entities(path: Path, text: str) -> tuple[Entities, list[NumberedLine]]:
-    """Return the mentions of a file without ids, and the lines with their ids."""
-    entities: Entities = {}
-    normalisations: list[NumberedLine] = []
-    for number, line in read_lines(path):
-        if not line.strip() or line.startswith(OTHERS):
-            continue
-        if line.startswith(NORMALISATION):
-            check_count(path, number, normalisations)
-            normalisations.append((number, line))
-            continue
-        if not line.startswith(ENTITY):
-            raise wrong_annotation(path, number, "one of T N R E A M * # first")
-        name, span = read_entity(path, number, line, text)
-        if name in entities:
-            first = entities[name].line
-            raise SapbertError(
-                "E117",
-                f"{path}:{number}: Expected each annotation once, but it has the name "
-                f"of the one in line {first}. Rename one of them.",
-            )
-        check_count(path, number, entities)
-        entities[name] = span
-    return entities, normalisations
+def read_annotations(paths: Iterable[Path], text: str) -> Annotations:
+    """Read the files of a text."""
+    found = Annotations()
+    for path in paths:
+        for number, line in read_lines(path):
+            if line.startswith(NORMALISATION):
+                check_count(path, number, found.references)
+                found.references.append((path, number, line))
+            elif line.startswith(OTHERS):
+                check_count(path, number, found.others)
+                add_other(line, found)
+            elif line.startswith(ENTITY):
+                add_entity(path, number, line, text, found.entities)
+            elif line.strip():
+                raise wrong_annotation(path, number, "one of T N R E A M * # first")
+    return found
 
 
-def add_ids(path: Path, entities: Entities, lines: list[NumberedLine]) -> None:
-    """Add the ids of lines `N1`, tab, `Reference T1 SOURCE:ID`, tab, name to mentions.
+def add_entity(
+    path: Path, number: int, line: str, text: str, entities: dict[str, GoldMention]
+) -> None:
+    name, span = read_entity(path, number, line, text)
+    if name in entities:
+        first = entities[name].line
+        raise SapbertError(
+            "E117",
+            f"{path}:{number}: Expected each annotation once, but it has the name "
+            f"of the one in line {first}. Rename one of them.",
+        )
+    check_count(path, number, entities)
+    entities[name] = span
 
-    Several ids of one mention are alternatives.
+
+def add_other(line: str, found: Annotations) -> None:
+    """Add the trigger of an event, and a note that has the form of an id."""
+    name, target, note, *_ = (*line.split("\t", 2), "", "")
+    words = target.split()
+    if name.startswith("E") and words:
+        found.others[words[0].partition(":")[2]] = ""
+    elif name.startswith("#") and words and LIKE_ID.fullmatch(note.strip()):
+        found.others[words[-1]] = note.strip()
+
+
+def add_ids(found: Annotations) -> None:
+    """Add the ids of normalisations to mentions, several of one as alternatives.
+
+    A line is `N1`, tab, `Reference T1 SOURCE:ID`, tab, name; or in the shared tasks
+    `N1`, tab, `SOURCE Annotation:T1 Referent:ID`. Without any, notes are ids.
     """
-    for number, line in lines:
+    entities = found.entities
+    for path, number, line in found.references:
         fields = line.split("\t", 2)
         words = fields[1].split() if len(fields) > 1 else []
         if len(words) != 3 or SEPARATORS.search(words[2]):
             raise wrong_annotation(path, number, "`N1`, `Reference T1 SOURCE:ID`")
-        _, name, cui = words
+        name, cui = (
+            word.removeprefix(p) for word, p in zip(words[1:], NAMED, strict=True)
+        )
         if name not in entities:
             raise SapbertError(
                 "E117",
                 f"{path}:{number}: Expected the line to name a mention of {path}, but "
                 "it names another. Correct the line.",
             )
-        span = entities[name]
-        cui = cui.removeprefix(RESOURCE)
-        known = [each for part in span.parts for each in part]
-        if not is_no_id(cui) and cui not in known:
-            entities[name] = span._replace(parts=[[*known, cui]])
+        add_id(entities, name, cui.removeprefix(RESOURCE))
+    for name, cui in () if found.references else found.others.items():
+        if cui and name in entities:
+            add_id(entities, name, cui)
 
 
-def read_file(path: Path, name: str, *, longest: int = LONGEST) -> GoldDocument:
-    """Read an `.ann` file with the `.txt` file beside it."""
-    text = read_text(path.with_suffix(".txt"), longest=longest)
-    entities, lines = read_entities(path, text)
-    add_ids(path, entities, lines)
-    return GoldDocument(name, text, list(entities.values()))
+def add_id(entities: dict[str, GoldMention], name: str, cui: str) -> None:
+    known = [each for part in entities[name].parts for each in part]
+    if not is_no_id(cui) and cui not in known:
+        entities[name] = entities[name]._replace(parts=[[*known, cui]])
+
+
+def read_file(
+    paths: Sequence[Path], *, longest: int = LONGEST
+) -> tuple[str, Annotations]:
+    """Read a text, without a byte order mark, and its annotations.
+
+    brat counts the mark as a character; other programs do not.
+    """
+    path = paths[0].with_suffix(".txt")
+    text = read_text(path, longest=longest)
+    has_mark = next(read_blocks([path]), b"").startswith(UTF8_MARK)
+    try:
+        found = read_annotations(paths, MARK + text if has_mark else text)
+    except SapbertError as error:
+        if not has_mark:
+            raise
+        try:
+            found = read_annotations(paths, text)
+        except SapbertError:
+            raise error from None
+    else:
+        for name, span in found.entities.items() if has_mark else ():
+            start, mention = max(span.start - 1, 0), span.mention.removeprefix(MARK)
+            found.entities[name] = span._replace(
+                start=start, end=span.end - 1, mention=mention
+            )
+    add_ids(found)
+    return text, found
+
+
+def read_standoff(
+    path: Path,
+    endings: Sequence[str],
+    make: Callable[[Annotations], list[GoldMention]],
+    longest: int,
+    on_error: OnError,
+) -> Iterator[GoldDocument]:
+    """Yield the documents of a folder; their ids are the paths in it."""
+    folder = path.parent if path.is_file() else path
+    left_out = Counter[str]()
+    for file in list_annotations(path, endings[0]):
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        others = [file.with_suffix(ending) for ending in endings[1:]]
+        files = [file, *(other for other in others if other.is_file())]
+        try:
+            text, found = read_file(files, longest=longest)
+            mentions = make(found)
+        except SapbertError as error:
+            on_error(error)
+            yield failed_document(name, error)
+        else:
+            if found.references:
+                left_out[NOTES] += sum(map(bool, found.others.values()))
+            yield GoldDocument(name, text, mentions)
+    warn_left_out(path, left_out)
 
 
 def read_gold(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    """Read texts with standoff annotations; ids are in the normalisation lines.
+    """Read texts with annotations of brat; ids are in the normalisation lines.
 
-    A mention with gaps starts at its first fragment and ends at its last; its text is
-    that of the annotation. The id of a document is the relative path of its `.ann` file
-    without the ending.
+    In a file without any, a note that is an id as a whole is the id of its mention, as
+    in CANTEMIST: `#1`, tab, `AnnotatorNotes T1`, tab, `8140/3`. A mention with gaps
+    starts at its first fragment and ends at its last; its text is that of the
+    annotation.
 
     Source: https://brat.nlplab.org/standoff.html
     """
-    folder = path.parent if path.is_file() else path
-    for file in list_annotations(path):
-        name = file.relative_to(folder).with_suffix("").as_posix()
-        try:
-            document = read_file(file, name, longest=longest)
-        except SapbertError as error:
-            on_error(error)
-            yield failed_document(name, error)
-        else:
-            yield document
+
+    def make(found: Annotations) -> list[GoldMention]:
+        return [*found.entities.values()]
+
+    return read_standoff(path, [".ann"], make, longest, on_error)
+
+
+def read_bionlp(
+    path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
+) -> Iterator[GoldDocument]:
+    """Read texts of a BioNLP shared task, with `.a1` files, and `.a2` where there are.
+
+    Triggers of events, titles and paragraphs are no mentions. Nobody has said which
+    concept a mention without a normalisation is.
+
+    Source: https://2019.bionlp-ost.org/
+    """
+
+    def make(found: Annotations) -> list[GoldMention]:
+        return [
+            span._replace(parts=span.parts or UNSAID)
+            for name, span in found.entities.items()
+            if found.others.get(name, name) and span.type not in STRUCTURE
+        ]
+
+    return read_standoff(path, [".a1", ".a2"], make, longest, on_error)
 
 
 def file_name(number: Any) -> str:
@@ -223,7 +336,7 @@ def write_docs(
     losses, taken = Losses(), Losses()
     for doc in docs:
         text = doc.text
-        if text.startswith("\ufeff"):  # it would be taken for a mark of the file
+        if text.startswith(MARK):  # it would be taken for a mark of the file
             losses["byte order marks made blanks"] += 1
             text = " " + text[1:]
         lines: list[str] = []

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 from ..errors import SapbertError
 from ..io.writing import write_atomically
 from .documents import ID
-from .gold import LABEL, GoldDocument
+from .gold import LABEL, UNSAID, GoldDocument
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -29,12 +29,14 @@ def count_mentions(
         counts["documents"] += 1
         counts["mentions"] += len(parts)
         counts["without an id"] += sum(not part for part in parts)
+        if unsaid := parts.count(UNSAID):
+            counts["of which nobody has said the concept"] += unsaid
         counts["composites"] += sum(len(part) > 1 for part in parts)
         counts["with alternatives"] += sum(
             any(len(ids) > 1 for ids in part) for part in parts
         )
         if linked_only:
-            linked = [span for span in document.mentions if len(span.parts) == 1]
+            linked = [m for m in document.mentions if len(m.parts) == 1 and m.parts[0]]
             document = document._replace(mentions=linked)
         yield document
 
@@ -46,6 +48,8 @@ def write_table(
     file.write("\t".join(COLUMNS).encode() + b"\n")
     for document in documents:
         for span in document.mentions:
+            if span.parts == UNSAID:  # no ids would be NIL
+                continue
             offsets = ("", "") if span.start < 0 else (str(span.start), str(span.end))
             ids = "+".join("|".join(part) for part in span.parts)
             fields = (str(document.id), *offsets, span.type, span.mention, ids)

@@ -3,26 +3,30 @@
 import hashlib
 import inspect
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from .documents import OnError, raise_error
-from .format_table import load_reader
-from .gold import LONGEST, GoldDocument
-from .inputs.files import BRAT, TEXT, detect_format
+from .format_table import file_ending, list_formats, load_reader
+from .gold import LONGEST, UNSAID, GoldDocument
+from .inputs.files import BRAT, TEXT, detect_format, list_files, list_standoff
 
 SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
+TYPE_SYSTEM = "TypeSystem.xml"  # beside documents of INCEpTION
 
 
 def detect_corpus(path: Path) -> str:
     """Return the format of annotated documents, by the ending or the content."""
     if path.is_dir():
-        return BRAT
+        return detect_folder(path)
     check_file(path)
     if SSSOM.search(path.name):
         return "sssom"
@@ -32,6 +36,20 @@ def detect_corpus(path: Path) -> str:
     if format not in (None, TEXT):
         return str(format)
     return "tsv"
+
+
+def detect_folder(folder: Path) -> str:
+    """Return the format of the files with annotations beside texts, else of the first.
+
+    Without any, it is brat, whose files are then missing.
+    """
+    for name, beside in list_standoff().items():
+        if next(folder.rglob(f"*{beside}"), None) is not None:
+            return name
+    endings = {ending for f in list_formats("read").values() for ending in f.endings}
+    files = (file for file in sorted(folder.rglob("*")) if file_ending(file) in endings)
+    kept = (file for file in files if file.is_file() and file.name != TYPE_SYSTEM)
+    return next(map(detect_corpus, kept), BRAT)
 
 
 def corpus_digest(path: Path) -> str:
@@ -85,7 +103,15 @@ def open_corpus(
             )
     if "longest" in arguments:  # of a table no text is read
         options["longest"] = longest
-    return reader(path, on_error=on_error, **options)
+    read = partial(reader, on_error=on_error, **options)
+    if path.is_file() or list_formats()[format].folder:
+        return read(path)
+    files = list_files(path, format, Counter())
+    return (
+        document._replace(id=name) if document.id == file.name else document
+        for file, name, _ in files
+        for document in read(file)
+    )
 
 
 def read_corpus(
@@ -94,6 +120,7 @@ def read_corpus(
     *,
     prefix: str = "",
     drop_prefix: str = "",
+    every: bool = False,
     on_error: OnError = raise_error,
     **options: Any,
 ) -> Iterator[GoldDocument]:
@@ -108,6 +135,8 @@ def read_corpus(
             ending or the content.
         prefix: Added to ids without a colon, e.g. "MESH:".
         drop_prefix: Removed from ids, e.g. "UMLS:".
+        every: Yield mentions too of which nobody has said whether they have a concept.
+            Else they are left out with a warning: they are not NIL.
         on_error: Called with the error of a document or a line that cannot be read,
             which is left out if this returns.
         options: Of the reader of the format, see docs/corpora.md.
@@ -118,7 +147,7 @@ def read_corpus(
     Raises:
         SapbertError: If the format is unknown, or has no such option; later, with file
             and line, at the first invalid document; at the end, if there was no
-            mention.
+            mention, or none with an id or NIL.
 
     Examples:
         >>> document = next(read_corpus("assets/sample/annotated.txt"))
@@ -126,8 +155,10 @@ def read_corpus(
         ('itching', [['C0033774']])
     """
     path = Path(path)
+    format = format or detect_corpus(path)
     documents = open_corpus(path, format, on_error=on_error, **options)
-    return finish_documents(path, documents, prefix, drop_prefix)
+    changed = finish_documents(path, documents, prefix, drop_prefix)
+    return changed if every else leave_unsaid(path, format, changed)
 
 
 def finish_documents(
@@ -145,4 +176,33 @@ def finish_documents(
             "E106",
             f"Expected annotated mentions in {path}, but it has none. Pass the file "
             "that has them.",
+        )
+
+
+def leave_unsaid(
+    path: Path, format: str, documents: Iterator[GoldDocument]
+) -> Iterator[GoldDocument]:
+    """Yield documents without the mentions whose concept nobody has annotated."""
+    unsaid = total = 0
+    for document in documents:
+        said = [mention for mention in document.mentions if mention.parts != UNSAID]
+        total += len(document.mentions)
+        unsaid += len(document.mentions) - len(said)
+        yield document._replace(mentions=said)
+    place = list_formats()[format].ids
+    where = f"has it in {place}" if place else "has no place for one"
+    if total and unsaid == total:
+        raise SapbertError(
+            "E106",
+            f"{path}: Expected mentions with an id, or with NIL, but none of {total:,} "
+            f"has one; without it, nobody has said that a mention has no concept. The "
+            f"format {format} {where}. Annotate the concepts, e.g. of what `spacy "
+            "sapbert link` writes in a format that has ids.",
+        )
+    if unsaid:
+        warnings.warn(
+            f"[W539] {path}: Expected mentions with an id, or with NIL, but {unsaid:,} "
+            f"of {total:,} have neither. They are left out, and do not count as NIL. "
+            f"The format {format} {where}.",
+            stacklevel=2,
         )

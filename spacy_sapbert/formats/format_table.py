@@ -62,10 +62,14 @@ class Format:
             error of one, maybe its id with the error.
         rows: Yields the rows of a table, with `columns`, `on_error` and `encoding`.
         endings: Endings of input files; others are detected by their content.
+        content: What the first bytes of a file match, as a pattern; of formats with the
+            same ending, the first is that of files that match none.
         annotated: Whether documents may have mentions.
+        ids: Where a mention has the id of its concept, in words; "" = it cannot.
         streamed: Whether it can be read from the standard input.
         library: A module that it needs, and what pip installs.
-        folder: The output is a folder with annotation files of this ending.
+        folder: Each document is a `.txt` file with annotations in a file beside it,
+            with this ending.
         media: Media type, if the service offers decisions of reviewers in it.
         takes: What the writer takes besides the documents: "keep", columns of the input
             to repeat; "kb_digest"; "system", what linked; "first_id", of a row.
@@ -82,7 +86,9 @@ class Format:
     read: GoldReader | str | None = None
     rows: RowReader | str | None = None
     endings: tuple[str, ...] = ()
+    content: str = ""
     annotated: bool = True
+    ids: str = "a column"
     streamed: bool = False
     library: tuple[str, str] | None = None
     folder: str = ""
@@ -105,6 +111,7 @@ FORMATS: dict[str, Format] = {
         read="jsonl:read_gold",
         rows="inputs.rows:read_json_rows",
         endings=(".jsonl",),
+        ids="`cui`, null for none, or as another tool has it",
         streamed=True,
         takes=("keep",),
         errors=True,
@@ -141,6 +148,7 @@ FORMATS: dict[str, Format] = {
         read="mention_tables:read_table",
         rows="inputs.parquet_rows:read_parquet_rows",
         endings=(".parquet",),
+        content=r"PAR1",
         annotated=False,
         library=("pyarrow", "pyarrow"),
         takes=("keep", "kb_digest"),
@@ -154,7 +162,9 @@ FORMATS: dict[str, Format] = {
         part_suffix=".csv",
         takes=("system", "first_id"),
     ),
-    "spacy": Format(read="gold_docs:read_gold", endings=(".spacy",)),
+    "spacy": Format(
+        read="gold_docs:read_gold", endings=(".spacy",), ids="`kb_id_`, or NIL"
+    ),
     "pubtator": Format(
         "annotation tools, corpora: title and abstract",
         write="pubtator:write_docs",
@@ -162,6 +172,8 @@ FORMATS: dict[str, Format] = {
         suffixes=(".pubtator",),
         read="pubtator:read_gold",
         endings=(".pubtator", ".txt"),
+        content=r"\s*([^|\t\r\n]+)\|t\|[^\n]*+\s*+(?:\1(?![^|\t\n])|(?![^|\t\n]))",
+        ids="the last column, `-` for none",
         streamed=True,
         returned="offsets, labels, ids",
     ),
@@ -171,6 +183,7 @@ FORMATS: dict[str, Format] = {
         media="application/zip",
         read="brat:read_gold",
         endings=(".ann",),
+        ids="`N1`, `Reference T1 SOURCE:ID`; without these, whole notes",
         folder=".ann",
         errors=True,
         candidates="no; score, types, codes, note and tie as a note",
@@ -184,6 +197,8 @@ FORMATS: dict[str, Format] = {
         suffixes=(".xml",),
         read="bioc:read_xml",
         endings=(".xml",),
+        content=r"\s*<.*<collection",
+        ids="the infon `identifier`, or one with the name of a vocabulary",
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
@@ -196,9 +211,64 @@ FORMATS: dict[str, Format] = {
         suffixes=(".json",),
         read="bioc:read_json",
         endings=(".json",),
+        content=r'\s*\{(?!\s*"projects").*"(documents|passages)"\s*:\s*\[',
+        ids="the infon `identifier`, or one with the name of a vocabulary",
         candidates="yes, as JSON",
         returned=ANNOTATIONS,
         without_text="texts are empty",
+    ),
+    "bionlp": Format(
+        read="brat:read_bionlp",
+        endings=(".a1",),
+        folder=".a1",
+        ids="`N1` in `.a2`: `Reference T1 ID`, or `SOURCE Annotation:T1 Referent:ID`",
+    ),
+    "prodigy": Format(
+        read="jsonl:read_gold",
+        endings=(".jsonl",),
+        ids="`kb_id` of a span, or the option that was chosen",
+    ),
+    "labelstudio": Format(
+        "the annotation tool Label Studio: predictions, to accept or correct",
+        write="tools.writers:write_label_studio",
+        part_suffix=".json",
+        read="tools.exports:read_label_studio",
+        endings=(".json", ".jsonl"),
+        content=r'\s*\[?\s*\{(?!\s*"projects")(?=.*"(?:data|result)"\s*:)'
+        r'(?=.*"(?:annotations|completions|predictions)"\s*:\s*\[)|'
+        r'\s*\[\s*\{.*"labels"\s*:\s*\[\s*"',
+        ids="a text, choice, taxonomy or note of a region",
+        candidates="no; id and probability of a region",
+    ),
+    "medcattrainer": Format(
+        read="tools.exports:read_medcat",
+        endings=(".json",),
+        content=r'\s*\{\s*"projects"\s*:\s*\[',
+        ids="`cui`",
+    ),
+    "pubannotation": Format(
+        read="tools.exports:read_pubannotation",
+        endings=(".json", ".jsonl"),
+        content=r'\s*[\[{].*"(?:(?:denotations|tracks)"\s*:\s*\[|sourcedb"\s*:)',
+        ids="an attribute, or `obj`, that has the form of an id",
+    ),
+    "inception": Format(
+        read="tools.inception:read_gold",
+        endings=(".xmi", ".json", ".tsv"),
+        content=r"\s*(?:<\?xml[^>]*>\s*)?<xmi:XMI\b|#FORMAT=WebAnno TSV 3|"
+        r'\s*\{\s*"%[A-Z]',
+        ids="the feature `identifier`, or another with an address",
+    ),
+    "doccano": Format(
+        "the annotation tool doccano: one document a line",
+        write="tools.writers:write_doccano",
+        part_suffix=".jsonl",
+        read="jsonl:read_gold",
+        endings=(".jsonl", ".json"),
+        content=r'\s*\[\s*\{.*"(?:text|data)"\s*:',
+        ids="",
+        candidates="no; id, name and probability as `links`, which nobody sees there",
+        returned="text, offsets, labels",
     ),
     "tsv": Format(read="mention_tables:read_table"),
     "sssom": Format(read="mention_tables:read_sssom"),

@@ -17,7 +17,14 @@ from .corpus import open_corpus
 from .docbin import read_docbin
 from .documents import OnError, raise_error
 from .entities import NamedDoc
-from .gold import LABEL, GoldDocument, GoldMention, choose_kb_id, is_no_id
+from .gold import (
+    LABEL,
+    UNSAID,
+    GoldDocument,
+    GoldMention,
+    choose_kb_id,
+    is_no_id,
+)
 
 GOLD = "gold"  # the span group of all mentions
 
@@ -141,7 +148,7 @@ def make_gold_docs(
     composite the alternatives. `doc.ents` has those that are on token boundaries, and
     of some that overlap the longest. If it lacks any, there is one warning with the
     counts. The `kb_id_` is the first id, `NIL` if there is none, and empty for a
-    composite, of which no id alone is right.
+    composite, of which no id alone is right, and if nobody has said which it is.
     """
     counts: Counter[str] = Counter()
     try:
@@ -180,6 +187,10 @@ def split_mentions(document: GoldDocument) -> Iterator[GoldDocument]:
         yield document._replace(id=id, text=text, mentions=[mention])
 
 
+def read_kb_id(id: str) -> list[list[str]]:
+    return UNSAID if not id else [] if is_no_id(id) else [[id]]
+
+
 def make_gold(
     doc: Doc, id: str | int = "", *, spans_key: str | None = None, every: bool = False
 ) -> GoldDocument:
@@ -196,7 +207,7 @@ def make_gold(
         rows = [*zip(spans, known.start_char, known.end_char, known.ids, strict=True)]
     except (TypeError, ValueError):  # of another program
         rows = [
-            (s, s.start_char, s.end_char, [] if is_no_id(s.kb_id_) else [[s.kb_id_]])
+            (s, s.start_char, s.end_char, read_kb_id(s.kb_id_))
             for s in spans
             if s.kb_id_ or every
         ]
@@ -208,15 +219,13 @@ def make_gold(
     return GoldDocument(id, text, mentions)
 
 
-def read_gold(
-    path: Path, *, every: bool = False, on_error: OnError = raise_error
-) -> Iterator[GoldDocument]:
+def read_gold(path: Path, *, on_error: OnError = raise_error) -> Iterator[GoldDocument]:
     """Read a `.spacy` file: the span group of `read_docs`, else the entities."""
     for document in read_docbin(path, path.name, None):
         doc = document.doc
         assert doc is not None
         key = GOLD if GOLD in doc.spans else None
-        yield make_gold(doc, document.id, spans_key=key, every=every)
+        yield make_gold(doc, document.id, spans_key=key, every=True)
 
 
 def read_docs(

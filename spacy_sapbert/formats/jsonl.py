@@ -1,6 +1,7 @@
 """JSONL: one document per line; offsets are in characters of the text."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Annotated, Any, Required
@@ -9,17 +10,22 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
+from ..io.json_members import JSONError, read_values
 from .documents import OnError, raise_error
 from .entities import LinkedDoc
 from .gold import (
     LONGEST,
+    UNSAID,
     GoldDocument,
     GoldMention,
     collect_mentions,
     failed_document,
+    is_no_id,
     mention_not_in_text,
 )
-from .inputs.rows import COLUMNS, make_document, read_json_rows
+from .inputs.files import read_head
+from .inputs.rows import COLUMNS, Row, make_document, read_json_rows, wrong_document
+from .tools.spans import read_ids, warn_left_out
 
 
 class GoldEntity(TypedDict, total=False):
@@ -40,6 +46,8 @@ GOLD_ENTITY = TypeAdapter(GoldEntity)
 LABELS = ("label", "labels")
 SPANS = ("entities", "ents", "spans", *LABELS)
 NOT_ACCEPTED = ("reject", "ignore")  # the `answer` of Prodigy
+REJECTED = "documents rejected or ignored"
+OTHER = "NIL_"  # options of Prodigy: another concept, or the text does not say
 THEIR_NAMES = {"start_offset": "start", "end_offset": "end", "kb_id": "cui"}
 
 
@@ -70,16 +78,14 @@ def read_spans(
     """Return the mentions that a line has in one of `SPANS`; None = in none of them.
 
     What a person marked is read, or an error names its field. `label`, `cui` and `text`
-    of a mention may be missing. What a person rejected in Prodigy is not used.
+    of a mention may be missing; without `cui`, nobody has said which concept it is.
     """
-    if row.get("answer") in NOT_ACCEPTED:
-        return None
-    for name, marked, fix in (
-        ("annotations", "result", "Export them as JSON_MIN"),  # of Label Studio
-        ("denotations", "span", "Write them as `entities`"),  # of PubAnnotation
+    for name, marked, format in (
+        ("annotations", "result", "labelstudio"),
+        ("denotations", "span", "pubannotation"),
     ):
         if any(marked in item for item in list_objects(row.get(name))):
-            fix = f"{fix}, or remove `{name}`"
+            fix = f"Name the format, {format}, or remove `{name}`"
             raise unread_spans(path, line, f"in one of {', '.join(SPANS)}", name, fix)
     found = {name: row[name] for name in SPANS if has_spans(name, row.get(name))}
     spans = [read_entities(path, line, text, *field) for field in found.items()]
@@ -87,7 +93,22 @@ def read_spans(
     if any(some != places[0] for some in places[1:]):
         names = " and ".join(found)
         raise unread_spans(path, line, "in one field", names, "Remove all but one")
+    if spans and len(spans[0]) == 1 and spans[0][0].parts == UNSAID:
+        return [spans[0][0]._replace(parts=read_choice(row))]
     return spans[0] if spans else None
+
+
+def is_rejected(row: Mapping[str, Any]) -> bool:
+    """Return whether a person did not accept a line in Prodigy."""
+    return row.get("answer") in NOT_ACCEPTED
+
+
+def read_choice(row: Mapping[str, Any]) -> list[list[str]]:
+    """Return the option of a line in Prodigy that a person chose for its only span."""
+    chosen = row.get("accept")
+    options = [option.get("id") for option in list_objects(row.get("options"))]
+    known = [id for id in chosen if id in options] if isinstance(chosen, list) else []
+    return read_ids([id for id in known if OTHER not in str(id)], named=True)
 
 
 def list_objects(value: Any) -> list[Mapping[str, Any]]:
@@ -108,7 +129,8 @@ def make_plain(entity: Any) -> Any:
         return dict(zip(("start", "end", "label", "cui"), entity, strict=False))
     if not isinstance(entity, Mapping):
         return entity
-    plain = {THEIR_NAMES.get(name, name): value for name, value in entity.items()}
+    given = {name: v for name, v in entity.items() if v or name != "kb_id"}
+    plain = {THEIR_NAMES.get(name, name): value for name, value in given.items()}
     labels = entity.get("labels")
     if isinstance(labels, list) and len(labels) == 1:
         plain.setdefault("label", labels[0])
@@ -153,7 +175,9 @@ def read_entities(
         mention = text[start:end]
         if fields.get("text", mention) != mention:
             raise mention_not_in_text(path=path, line=line, start=start, end=end)
-        parts = [[cui]] if cui else []
+        parts = [] if is_no_id(cui or "") else [[str(cui)]]
+        if "cui" not in fields:
+            parts = UNSAID
         return GoldMention(start, end, fields.get("label", ""), mention, parts, line)
 
     if not isinstance(entities, list):
@@ -162,14 +186,39 @@ def read_entities(
     return collect_mentions(map(read_entity, entities), fail)
 
 
+def read_rows(path: Path, on_error: OnError) -> Iterator[Row]:
+    """Read the lines of a file, or the objects in its list."""
+    if not read_head(path).lstrip().startswith(b"["):
+        yield from read_json_rows(path, COLUMNS, on_error=on_error)
+        return
+    try:
+        for number, (_, row) in enumerate(read_values(path), 1):
+            if isinstance(row, dict):
+                yield number, row
+            else:
+                got = f"a {type(row).__name__}"
+                error = wrong_document(path, number, "its fields in a JSON object", got)
+                on_error(error)
+    except JSONError as got:
+        raise wrong_document(path, 1, "a list of JSON objects", str(got)) from None
+
+
 def read_gold(
     path: Path, *, longest: int = LONGEST, on_error: OnError = raise_error
 ) -> Iterator[GoldDocument]:
-    """Read lines like those of `write_docs`, or of others; see `read_spans`."""
-    for number, row in read_json_rows(path, COLUMNS, on_error=on_error):
-        if row.get("answer") in NOT_ACCEPTED:
+    """Read lines like those of `write_docs`, or of others; see `read_spans`.
+
+    What a person did not accept in Prodigy is left out. Some exports of doccano have
+    the text as `data`.
+    """
+    left_out = Counter[str]()
+    for number, row in read_rows(path, on_error):
+        if is_rejected(row):
+            left_out[REJECTED] += 1
             continue
         try:
+            if isinstance(row.get("data"), str):
+                row = {"text": row["data"], **row}
             document = make_document(row, path, path.name, number, longest=longest)
             spans = read_spans(path, number, document.text, row) or []
         except SapbertError as error:
@@ -178,3 +227,4 @@ def read_gold(
                 yield failed_document(error.document, error)
         else:
             yield GoldDocument(document.id, document.text, spans)
+    warn_left_out(path, left_out)

@@ -79,6 +79,32 @@ def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place,
         raise JSONError(f"no list of {names or 'objects'}")
 
 
+def read_values(path: Path) -> Iterator[tuple[int, Any]]:
+    """Parse the values of a file: the members of its list, else one after another.
+
+    Args:
+        path: One value, a list, or a value a line; plain or `.gz`.
+
+    Yields:
+        A line up to which the file was read, and the value.
+
+    Raises:
+        SapbertError, JSONError: See `read_members`.
+    """
+    reader = CountingReader(path)
+    inside = False
+    with name_errors(reader):
+        events: Events = ijson.basic_parse(reader, use_float=True, multiple_values=True)
+        for event, value in events:
+            reader.begun = reader.size
+            if event == "end_array" or (event == "start_array" and not inside):
+                inside = not inside
+            else:
+                is_node = event in START
+                found = build_value(events, event, reader) if is_node else value
+                yield reader.lines, found
+
+
 class CountingReader(BlockReader):
     """A file, plain or `.gz`, which is read at most `RECORD_BYTES` beyond `begun`.
 

@@ -50,8 +50,9 @@ WRITES = [
     *((name, False) for name in WITHOUT_TEXT),
 ]
 WHOLE = ("jsonl", "csv", "parquet")  # of which all fields are read
+UNREAD = ("table", "html", "omop", "doccano", "labelstudio")  # as links
 REWRITTEN = [
-    *((name, True) for name in WRITTEN if name not in ("table", "html", "omop")),
+    *((name, True) for name in WRITTEN if name not in UNREAD),
     *((name, False) for name in WHOLE),
 ]
 ERROR = "[E117] notes.jsonl:2: Expected a document with a text as `text`."

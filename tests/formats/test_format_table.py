@@ -102,6 +102,8 @@ def expected_mentions(doc: Doc, name: str) -> Any:
                 text = " " + text[1:]
             start, end = end - len(text.lstrip()), start + len(text.rstrip())
             kb_id = QUOTED.get(kb_id, kb_id)
+        if not WRITERS[name].ids:
+            kb_id = ""
         if start < end:
             found.append((start, end, span.label_, kb_id))
     return sorted(found)
@@ -146,6 +148,10 @@ BY_HAND = {  # files that no writer writes
 }
 
 
+# whose mentions may be longer than the document
+COUNTED = ("jsonl", "biocxml", "biocjson", "doccano")
+
+
 @pytest.mark.parametrize("name", [*READERS, *BY_HAND])
 @pytest.mark.parametrize(("limit", "most"), [("MENTIONS", 3), ("RECORD_BYTES", 15)])
 def test_a_document_has_mentions_up_to_a_limit(
@@ -164,7 +170,7 @@ def test_a_document_has_mentions_up_to_a_limit(
     (expected,) = open_corpus(path, format)
     assert expected.id == "1" or name in BY_HAND  # the number of the Doc
     monkeypatch.setattr(gold, limit, most - 1)
-    if limit == "RECORD_BYTES" and name not in ("jsonl", "biocxml", "biocjson"):
+    if limit == "RECORD_BYTES" and name not in COUNTED:
         assert [*open_corpus(path, format)] == [expected]
     else:
         with pytest.raises(SapbertError, match="E007|E117.*at most"):

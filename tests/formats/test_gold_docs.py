@@ -35,7 +35,7 @@ def test_make_gold_has_the_places_and_ids_of_a_group_else_those_of_its_spans():
     of_spans = [first._replace(parts=[["C1"]]), last]
     doc.ents = [*doc.ents, Span(doc, 1, 2, label="X")]
     assert make_gold(doc).mentions == of_spans
-    other = GoldMention(7, 10, "X", "and", [], 0)
+    other = GoldMention(7, 10, "X", "and", [[]], 0)
     assert make_gold(doc, every=True).mentions == [of_spans[0], other, last]
     attrs = doc.spans["gold"].attrs
     for key, values, mentions in (

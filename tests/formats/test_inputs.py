@@ -264,10 +264,14 @@ def test_spans_that_a_person_made_are_read_from_json_lines(tmp_path, tool):
     path.write_text(json.dumps({"text": TOOK, **MARKED[tool]}) + "\n", "utf8")
     [document] = read_documents([InputFile(path, "marked", "jsonl")], longest=100)
     assert [m[:3] for m in document.mentions] == [span[:3] for span in BOTH]
-    [gold] = read_corpus(path)
+    [gold] = read_corpus(path, every=True)
     assert [m[:3] for m in gold.mentions] == [span[:3] for span in BOTH]
-    if tool in ("prodigy", "spaCy's training data"):
-        assert [m.parts for m in gold.mentions] == [[["D1"]], []]
+    has_ids = tool in ("prodigy", "spaCy's training data")
+    assert [m.parts for m in gold.mentions] == [[["D1"]] if has_ids else [[]], [[]]]
+    rows = [{"text": TOOK, **MARKED[tool]}]
+    path.with_suffix(".json").write_text(json.dumps(rows, indent=1))
+    [same] = read_corpus(path.with_suffix(".json"), every=True)
+    assert [m[:5] for m in same.mentions] == [m[:5] for m in gold.mentions]
 
 
 @pytest.mark.parametrize(
@@ -280,8 +284,8 @@ def test_spans_that_a_person_made_are_read_from_json_lines(tmp_path, tool):
         ({"labels": [{"begin": 5}]}, "`labels`"),
         ({"ents": [[5, 120, "DRUG"]]}, "`ents`"),
         ({"entities": [[5, 12, "A"]], "spans": [[14, 19, "A"]]}, "entities and spans"),
-        ({"annotations": [{"result": [{"value": {}}]}]}, "`annotations`"),
-        ({"denotations": [{"span": {"begin": 5, "end": 12}}]}, "`denotations`"),
+        ({"annotations": [{"result": [{"value": {}}]}]}, "labelstudio"),
+        ({"denotations": [{"span": {"begin": 5, "end": 12}}]}, "pubannotation"),
     ],
 )
 def test_spans_that_cannot_be_read_are_an_error_with_their_field(
@@ -291,7 +295,7 @@ def test_spans_that_cannot_be_read_are_an_error_with_their_field(
     path.write_text(json.dumps({"text": TOOK, **fields}) + "\n", "utf8")
     for read in (
         lambda: [*read_documents([InputFile(path, "m", "jsonl")], longest=100)],
-        lambda: [*read_corpus(path)],
+        lambda: [*read_corpus(path, "jsonl")],
     ):
         with pytest.raises(SapbertError, match=f"E117.*:1: .*{names}") as caught:
             read()
@@ -304,11 +308,39 @@ def test_labels_of_a_document_are_no_spans(tmp_path):
         {"label": "positive"},
         {"label": ["positive", "short"], "labels": 3, "annotations": ["x"]},
         {"entities": None},
-        {"spans": [[5, 12, "DRUG"]], "answer": "reject"},
     ]
     path.write_text("".join(json.dumps({"text": TOOK, **r}) + "\n" for r in rows))
     documents = [*read_documents([InputFile(path, "l", "jsonl")], longest=100)]
-    assert [document.mentions for document in documents] == [None] * 4
+    assert [document.mentions for document in documents] == [None] * 3
+
+
+def test_what_a_person_did_not_accept_is_left_out_and_counted(sample_kb, tmp_path):
+    path = tmp_path / "prodigy.jsonl"
+    spans = [{"start": 5, "end": 12, "label": "DRUG", "kb_id": "C0000007"}]
+    rows = [
+        {"text": TOOK, "_input_hash": number, "spans": spans, "answer": answer}
+        for number, answer in enumerate(("accept", "reject", "ignore", "reject"))
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(UserWarning, match="W540.* 3 documents rejected or ignored"):
+        [gold] = read_corpus(path)
+    assert [mention.parts for mention in gold.mentions] == [[["C0000007"]]]
+    words = ["link", sample_kb, path, "--output", tmp_path / "out.jsonl"]
+    assert "3 documents rejected or ignored" in invoke(*words, code=0).output
+    [line] = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [e["text"] for e in json.loads(line)["entities"]] == ["aspirin"]
+
+
+def test_the_option_that_a_person_chose_in_prodigy_is_the_concept(tmp_path):
+    path = tmp_path / "chosen.jsonl"
+    options = [{"id": "D1"}, {"id": "NIL_otherLink"}, {"id": "NIL_ambiguous"}]
+    row = {"text": TOOK, "spans": [{"start": 5, "end": 12}], "options": options}
+    accepted = [["D1"], ["NIL_otherLink"], []]
+    lines = [json.dumps({**row, "accept": ids, "answer": "accept"}) for ids in accepted]
+    path.write_text("\n".join(lines))
+    documents = [*read_corpus(path, "prodigy", every=True)]
+    parts = [mention.parts for each in documents for mention in each.mentions]
+    assert parts == [[["D1"]], [[]], [[]]]
 
 
 # A document that is skipped stays in the output, with the error if it has a place.

@@ -14,13 +14,10 @@ from ...io.reading import UTF8_MARK, check_file, read_blocks
 from ..documents import STDIN, STDIN_NAME
 from ..format_table import file_ending, list_formats
 
-TEXT, BRAT = "text", "brat"
-ANNOTATIONS = ".ann"  # of brat, beside a `.txt` file
-# endings that several formats use
-SHARED = {".txt": (TEXT, "pubtator"), ".json": ("biocjson", "jsonl")}
+TEXT, BRAT, JSON_LINES = "text", "brat", "jsonl"
+# what files with an ending of another format are too, by their content
+OTHERS = {(".json", JSON_LINES), (".xml", "inception")}
 HEAD_BYTES = 1 << 16  # that are read to detect a format
-TITLE = re.compile(rb"\s*([^|\t\r\n]+)\|t\|[^\n]*\n?\s*([^|\t\n]*)")
-JSON_DOCUMENTS = re.compile(rb'\s*\{.*"(documents|passages)"\s*:\s*\[', re.DOTALL)
 # what a folder has if it is a pipeline or an encoder; a knowledge base has versions
 MODELS = (
     ("meta.json", "config.cfg"),
@@ -31,7 +28,7 @@ KB_FILE, KB_VERSION = "CURRENT", re.compile(r"v\d+")
 
 
 class InputFile(NamedTuple):
-    """A file of an input; `-` = the standard input, of brat the `.ann` file.
+    """A file of an input; `-` = the standard input, of brat e.g. the `.ann` file.
 
     The ids of its documents are made of `name`: the file name, or its path in the
     folder.
@@ -55,12 +52,6 @@ def read_head(path: Path) -> bytes:
     return head[:HEAD_BYTES].removeprefix(UTF8_MARK)
 
 
-def is_pubtator(head: bytes) -> bool:
-    """Return whether a text begins with a title, and more of the same document."""
-    title = TITLE.match(head)
-    return title is not None and title[2] in (title[1], b"")
-
-
 def is_json_line(head: bytes) -> bool:
     """Return whether a text begins with a JSON object in one line, maybe a long one."""
     line, end, _ = head.lstrip().partition(b"\n")
@@ -75,33 +66,34 @@ def is_json_line(head: bytes) -> bool:
 def detect_content(path: Path) -> str | None:
     """Return the format by the first bytes of a file; None if none is recognised."""
     head = read_head(path)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if is_pubtator(head):
-        return "pubtator"
-    if head.lstrip().startswith(b"<") and b"<collection" in head:
-        return "biocxml"
-    if JSON_DOCUMENTS.match(head):
-        return "biocjson"
-    return "jsonl" if is_json_line(head) else None
+    for name, format in list_formats("content").items():
+        if re.match(format.content.encode(), head, re.DOTALL):
+            return name
+    return JSON_LINES if is_json_line(head) else None
+
+
+def list_standoff() -> dict[str, str]:
+    """Return the formats with a file beside each text, and its ending."""
+    return {name: format.folder for name, format in list_formats("folder").items()}
 
 
 def detect_format(path: Path) -> str:
     """Return the format of a file that is there, by its ending or its content.
 
-    A `.txt` file is brat if it has an `.ann` file beside it.
+    A `.txt` file is brat if it has an `.ann` file beside it, and so on.
     """
     ending = file_ending(path)
-    if ending in SHARED:
-        if path.suffix == ".txt" and path.with_suffix(ANNOTATIONS).is_file():
-            return BRAT
-        usual, other = SHARED[ending]
-        return other if detect_content(path) == other else usual
     formats = list_formats("endings")
-    for name, format in formats.items():
-        if ending in format.endings:
-            return name
+    usual = [name for name, format in formats.items() if ending in format.endings]
+    if path.suffix == ".txt":
+        for name, beside in list_standoff().items():
+            if path.with_suffix(beside).is_file():
+                return name
+    if len(usual) == 1 and ending not in {other for other, _ in OTHERS}:
+        return usual[0]
     detected = detect_content(path)
+    if usual and detected not in usual and (ending, detected) not in OTHERS:
+        return usual[0]
     if detected is None:
         known = ", ".join(formats)
         raise SapbertError(
@@ -125,8 +117,8 @@ def check_format(format: str | None, what: str, known: Iterable[str]) -> None:
 def choose_file(path: Path, name: str, format: str | None) -> InputFile:
     check_file(path)
     format = format or detect_format(path)
-    if format == BRAT:
-        path = path.with_suffix(ANNOTATIONS)
+    if beside := list_standoff().get(format):
+        path = path.with_suffix(beside)
         name = Path(name).with_suffix(".txt").as_posix()
         check_file(path)
         check_file(path.with_suffix(".txt"))
@@ -174,7 +166,7 @@ def list_files(
     """
     if path == STDIN:
         check_format(format, "the standard input", list_formats("streamed"))
-        return [InputFile(path, STDIN_NAME, format or "jsonl")]
+        return [InputFile(path, STDIN_NAME, format or JSON_LINES)]
     if not path.is_dir():
         return [choose_file(path, path.name, format)]
     # engines write a table as a folder with the name of a file
@@ -226,9 +218,9 @@ def count_documents(files: Iterable[InputFile]) -> int | None:
     """
     total = 0
     for path, _, format in files:
-        if format in (TEXT, BRAT):
+        if format == TEXT or format in list_standoff():
             total += 1
-        elif format == "jsonl" and path != STDIN and path.suffix != ".gz":
+        elif format == JSON_LINES and path != STDIN and path.suffix != ".gz":
             total += sum(block.count(b"\n") for block in read_blocks([path]))
         elif format == "parquet":
             from ...io.tables.parquet import count_rows

@@ -22,7 +22,8 @@ from ..documents import (
 )
 from ..format_table import list_formats, load_function
 from ..gold import GoldMention
-from .files import BRAT, TEXT, InputFile
+from ..jsonl import REJECTED, is_rejected, read_spans
+from .files import TEXT, InputFile, list_standoff
 from .rows import COLUMNS, Columns, find_field, make_document
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class DocumentReader:
 
     def read_file(self, file: InputFile) -> Iterator[Document]:
         path, name, format = file
-        if path != STDIN and format != BRAT and not path.stat().st_size:
+        is_standoff = format in list_standoff()
+        if path != STDIN and not is_standoff and not path.stat().st_size:
             if format in ("spacy", "parquet", "biocxml", "biocjson"):
                 check_not_empty(path, f"documents in the format {format}")
             self.empty.append(path)
@@ -130,9 +132,11 @@ class DocumentReader:
             for gold in open_corpus(
                 path, format, longest=self.longest, on_error=self.on_error
             ):
-                place = name if format == BRAT else f"{name}: {gold.id}"
-                id = name if format == BRAT else gold.id
-                if not gold.error:
+                place = name if is_standoff else f"{name}: {gold.id}"
+                id = name if is_standoff or gold.id == path.name else gold.id
+                if gold.mentions and not gold.text:
+                    self.on_error(without_text(place=place))
+                elif not gold.error:
                     mentions = self.choose_mentions(gold.mentions)
                     yield Document(id, gold.text, mentions=mentions, place=place)
                 elif self.keep_failed:
@@ -157,6 +161,9 @@ class DocumentReader:
             encoding=self.encoding,
             name=file.name,
         ):
+            if file.format == "jsonl" and is_rejected(row):
+                self.counts[REJECTED] += 1
+                continue
             try:
                 document = make_document(
                     row,
@@ -170,8 +177,6 @@ class DocumentReader:
                 if find_field(row, self.columns.text)[1] in (None, ""):
                     self.counts[WITHOUT_TEXT] += 1
                 if file.format == "jsonl":
-                    from ..jsonl import read_spans
-
                     found = read_spans(path, number, document.text, row)
                     if found is not None:
                         mentions = self.choose_mentions(found)
@@ -247,7 +252,7 @@ def read_documents(
         concepts: Return the ids of the mentions too.
         on_error: Called with the error of an invalid document; a damaged file is one
             error.
-        counts: Updated: `WITHOUT_TEXT`.
+        counts: Updated: `WITHOUT_TEXT`, `REJECTED`.
         keep_failed: Yield invalid documents of a known id too, with their `error`.
     """
     reader = DocumentReader(
@@ -262,6 +267,14 @@ def read_documents(
         keep_failed=keep_failed,
     )
     return reader.check_documents(reader.read_files(files))
+
+
+def without_text(*, place: str) -> SapbertError:
+    return SapbertError(
+        "E117",
+        f"{place}: Expected a document with its text, but got mentions alone. Export "
+        "the file with texts, or pass `--on-error skip`.",
+    )
 
 
 def too_many_signs(*, limit: int, id: object, run: int) -> SapbertError:

@@ -1,0 +1,67 @@
+"""Linked documents for annotation tools: doccano and Label Studio import them."""
+
+import json
+from collections.abc import Iterable
+from typing import IO, Any
+
+from ..entities import LinkedDoc, needs_text
+
+UNNAMED = "ENTITY"  # the label of a mention without one; both tools need one
+
+
+def write_doccano(
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
+) -> None:
+    """Write lines to import as JSONL into a project for sequence labelling.
+
+    A span has no place for an id. doccano keeps other fields of a line, and exports
+    them: `links` has the offsets, the id, the name and the probability of each mention.
+    """
+    if not include_text:
+        raise needs_text(format="doccano")
+    for doc in docs:
+        links = [
+            [e["start"], e["end"], e["cui"], e["name"], e["probability"]]
+            for e in doc.entities
+            if e["cui"] is not None
+        ]
+        labels = [[e["start"], e["end"], e["label"] or UNNAMED] for e in doc.entities]
+        data: dict[str, Any] = {"id": doc.id, "text": doc.text, "label": labels}
+        data |= {"links": links} | ({"error": doc.error} if doc.error else {})
+        line = json.dumps(data, ensure_ascii=False, allow_nan=False)
+        file.write(line.encode() + b"\n")
+
+
+def write_label_studio(
+    docs: Iterable[LinkedDoc], file: IO[bytes], *, include_text: bool = True
+) -> None:
+    """Write a list of tasks to import, each with a prediction.
+
+    The labelling interface needs `<Labels name="label" toName="text">` and, for the id,
+    `<TextArea name="cui" toName="text" perRegion="true"/>`. Scores are probabilities.
+    """
+    if not include_text:
+        raise needs_text(format="labelstudio")
+    between = b"[\n"
+    for doc in docs:
+        data: dict[str, Any] = {"text": doc.text, "id": doc.id}
+        data |= {"error": doc.error} if doc.error else {}
+        result: list[dict[str, Any]] = []
+        for number, entity in enumerate(doc.entities, 1):
+            place = {"start": entity["start"], "end": entity["end"]}
+            region = {"id": str(number), "to_name": "text"}
+            covered = doc.text[entity["start"] : entity["end"]]
+            labels = {"text": covered, "labels": [entity["label"] or UNNAMED]}
+            score = entity["probability"]
+            named = {"from_name": "label", "type": "labels"}
+            scored = {} if score is None else {"score": score}
+            result.append({**region, **named, "value": {**place, **labels}, **scored})
+            if entity["cui"] is not None:
+                named = {"from_name": "cui", "type": "textarea"}
+                value = {**place, "text": [entity["cui"]]}
+                result.append({**region, **named, "value": value})
+        model = {"model_version": "spacy-sapbert", "result": result}
+        task = {"data": data, "predictions": [model] if not doc.error else []}
+        file.write(between + json.dumps(task, ensure_ascii=False).encode())
+        between = b",\n"
+    file.write((b"" if between == b",\n" else between) + b"\n]\n")
