@@ -5,7 +5,8 @@ brat has them in `.ann` files, the BioNLP shared tasks in `.a1` and `.a2` files.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,9 +148,7 @@ def add_ids(found: Annotations) -> None:
         words = fields[1].split() if len(fields) > 1 else []
         if len(words) != 3 or SEPARATORS.search(words[2]):
             raise wrong_annotation(path, number, "`N1`, `Reference T1 SOURCE:ID`")
-        name, cui = (
-            word.removeprefix(p) for word, p in zip(words[1:], NAMED, strict=True)
-        )
+        name, cui = map(str.removeprefix, words[1:], NAMED)
         if name not in entities:
             raise SapbertError(
                 "E117",
@@ -168,9 +167,7 @@ def add_id(entities: dict[str, GoldMention], name: str, cui: str) -> None:
         entities[name] = entities[name]._replace(parts=[[*known, cui]])
 
 
-def read_file(
-    paths: Sequence[Path], *, longest: int = LONGEST
-) -> tuple[str, Annotations]:
+def read_file(paths: Sequence[Path], *, longest: int) -> tuple[str, Annotations]:
     """Read a text, without a byte order mark, and its annotations.
 
     brat counts the mark as a character; other programs do not.
@@ -183,26 +180,19 @@ def read_file(
     except SapbertError as error:
         if not has_mark:
             raise
-        try:
-            found = read_annotations(paths, text)
-        except SapbertError:
-            raise error from None
-    else:
-        for name, span in found.entities.items() if has_mark else ():
-            start, mention = max(span.start - 1, 0), span.mention.removeprefix(MARK)
-            found.entities[name] = span._replace(
-                start=start, end=span.end - 1, mention=mention
-            )
-    add_ids(found)
+        with suppress(SapbertError):
+            return text, read_annotations(paths, text)
+        raise error from None
+    for name, span in found.entities.items() if has_mark else ():
+        start, mention = max(span.start - 1, 0), span.mention.removeprefix(MARK)
+        found.entities[name] = span._replace(
+            start=start, end=span.end - 1, mention=mention
+        )
     return text, found
 
 
 def read_standoff(
-    path: Path,
-    endings: Sequence[str],
-    make: Callable[[Annotations], list[GoldMention]],
-    longest: int,
-    on_error: OnError,
+    endings: Sequence[str], path: Path, *, longest: int, on_error: OnError
 ) -> Iterator[GoldDocument]:
     """Yield the documents of a folder; their ids are the paths in it."""
     folder = path.parent if path.is_file() else path
@@ -213,14 +203,21 @@ def read_standoff(
         files = [file, *(other for other in others if other.is_file())]
         try:
             text, found = read_file(files, longest=longest)
-            mentions = make(found)
+            add_ids(found)
         except SapbertError as error:
             on_error(error)
             yield failed_document(name, error)
-        else:
-            if found.references:
-                left_out[NOTES] += sum(map(bool, found.others.values()))
-            yield GoldDocument(name, text, mentions)
+            continue
+        if found.references:
+            left_out[NOTES] += sum(map(bool, found.others.values()))
+        mentions = [*found.entities.values()]
+        if others:
+            mentions = [
+                span._replace(parts=span.parts or UNSAID)
+                for name, span in found.entities.items()
+                if found.others.get(name, name) and span.type not in STRUCTURE
+            ]
+        yield GoldDocument(name, text, mentions)
     warn_left_out(path, left_out)
 
 
@@ -236,11 +233,7 @@ def read_gold(
 
     Source: https://brat.nlplab.org/standoff.html
     """
-
-    def make(found: Annotations) -> list[GoldMention]:
-        return [*found.entities.values()]
-
-    return read_standoff(path, [".ann"], make, longest, on_error)
+    return read_standoff([".ann"], path, longest=longest, on_error=on_error)
 
 
 def read_bionlp(
@@ -253,15 +246,7 @@ def read_bionlp(
 
     Source: https://2019.bionlp-ost.org/
     """
-
-    def make(found: Annotations) -> list[GoldMention]:
-        return [
-            span._replace(parts=span.parts or UNSAID)
-            for name, span in found.entities.items()
-            if found.others.get(name, name) and span.type not in STRUCTURE
-        ]
-
-    return read_standoff(path, [".a1", ".a2"], make, longest, on_error)
+    return read_standoff([".a1", ".a2"], path, longest=longest, on_error=on_error)
 
 
 def file_name(number: Any) -> str:

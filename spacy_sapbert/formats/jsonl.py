@@ -100,7 +100,8 @@ def read_spans(
 
 def is_rejected(row: Mapping[str, Any]) -> bool:
     """Return whether a person did not accept a line in Prodigy."""
-    return row.get("answer") in NOT_ACCEPTED
+    is_task = "spans" in row or "_input_hash" in row
+    return is_task and row.get("answer") in NOT_ACCEPTED
 
 
 def read_choice(row: Mapping[str, Any]) -> list[list[str]]:
