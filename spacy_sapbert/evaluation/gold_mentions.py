@@ -10,7 +10,7 @@ from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.documents import OnError, raise_error
 from ..formats.gold import GoldDocument, GoldMention
-from ..vocabularies.retired import read_pairs as read_id_pairs
+from ..vocabularies.united import read_pairs as read_id_pairs
 
 Lookup = Callable[[str], str | None]  # an id → the concept that has it now
 Pair = tuple[str, str]  # folded mention, id

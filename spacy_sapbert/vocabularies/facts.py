@@ -27,6 +27,7 @@ NAME, ALSO, TYPE, CODE, PARENT = "name", "also", "type", "code", "parent"
 DEFINITION, RETIRED, KEEP = "definition", "retired", "keep"
 REPLACED_BY, NODE, ABOVE, BRAND = "replaced by", "node", "above", "brand"
 LINKS = {REPLACED_BY, NODE, ABOVE, BRAND}
+ID = "id"  # of a concept, own or retired
 STEPS = 20  # from a replaced id to the one of a concept
 PACK = 1000  # facts that are stored together
 BATCH = 200  # packs that are written together
@@ -58,22 +59,33 @@ class Fact(NamedTuple):
     language: str = ""
 
 
+# What is looked up: by kind the facts of a key, which are those of a concept.
+Link = tuple[str, str, str, str, str, str, int]
+TABLES = """
+CREATE TABLE IF NOT EXISTS packs (cui, data);
+CREATE TABLE IF NOT EXISTS facts (kind, key, cui, value, source, language, file);
+"""
+INSERT = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
 def store_facts(database: sqlite3.Connection, facts: Iterable[Fact]) -> None:
-    """Add facts to the tables `packs` and `links` of a temporary database."""
-    database.execute("CREATE TABLE IF NOT EXISTS packs (cui, data)")
-    database.execute("CREATE TABLE IF NOT EXISTS links (kind, cui, value, source)")
-    links: list[tuple[str, str, str, str]] = []
+    """Add facts to a temporary database.
+
+    The table `facts` has the links, with the other id as their key, and what else is
+    looked up; `packs` has the facts of concepts.
+    """
+    for statement in filter(str.strip, TABLES.split(";")):
+        database.execute(statement)
+    links: list[Link] = []
     packs = pack_facts(facts, links)
     while batch := [*islice(packs, BATCH)]:
         database.executemany("INSERT INTO packs VALUES (?, ?)", batch)
-        database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
+        database.executemany(INSERT, links)
         links.clear()
-    database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
+    database.executemany(INSERT, links)
 
 
-def pack_facts(
-    facts: Iterable[Fact], links: list[tuple[str, str, str, str]]
-) -> Iterator[tuple[str, bytes]]:
+def pack_facts(facts: Iterable[Fact], links: list[Link]) -> Iterator[tuple[str, bytes]]:
     """Yield facts of one concept that follow each other as one row; collect links."""
     # marshal is twice as fast as JSON; only this process reads the temporary file
     last = ""
@@ -81,7 +93,7 @@ def pack_facts(
     for fact in facts:
         cui, kind = fact[0], fact[1]
         if kind in LINKS:
-            links.append((kind, cui, fact[2], fact[4]))
+            links.append((kind, fact[2], cui, fact[2], fact[4], "", 0))
             continue
         if cui != last or len(pack) == PACK:
             if pack:
@@ -90,6 +102,11 @@ def pack_facts(
         pack.append(fact[1:])
     if pack:
         yield last, marshal.dumps(pack)
+
+
+def index_facts(database: sqlite3.Connection) -> None:
+    """Index what is looked up."""
+    database.execute("CREATE INDEX IF NOT EXISTS by_key ON facts (kind, key, cui)")
 
 
 def group_facts(
@@ -120,7 +137,7 @@ def build_concepts(
     """
     with open_temporary_db() as database:
         store_facts(database, facts)
-        database.execute("CREATE INDEX links_all ON links (kind, value, cui)")
+        index_facts(database)
         find_parents(database, report)
         find_retired(database, report, gate)
         for cui, facts_of_cui in group_facts(database):
@@ -235,19 +252,18 @@ def find_parents(database: sqlite3.Connection, report: Report) -> None:
     Those are counted that the file does not have, or that were left out.
     """
     sql = (
-        "SELECT count(*) FROM (SELECT DISTINCT cui, value FROM links AS edge "
-        "WHERE kind = :above AND value <> '' AND EXISTS (SELECT 1 FROM links "
-        "WHERE kind = :node AND value = edge.cui) AND NOT EXISTS "
-        "(SELECT 1 FROM links WHERE kind = :node AND value = edge.value))"
+        "SELECT count(*) FROM (SELECT DISTINCT cui, key FROM facts AS edge "
+        "WHERE kind = :above AND key <> '' AND EXISTS (SELECT 1 FROM facts "
+        "WHERE kind = :node AND key = edge.cui) AND NOT EXISTS "
+        "(SELECT 1 FROM facts WHERE kind = :node AND key = edge.key))"
     )
     kinds = {"node": NODE, "above": ABOVE}
     ((report.dropped["parents that are no concepts"],),) = database.execute(sql, kinds)
     # CROSS JOIN keeps the order of the tables: each edge, then its ends
     rows = database.execute(
-        "SELECT DISTINCT child.cui, parent.cui FROM links AS edge "
-        "CROSS JOIN links AS child ON child.kind = :node AND child.value = edge.cui "
-        "CROSS JOIN links AS parent "
-        "ON parent.kind = :node AND parent.value = edge.value "
+        "SELECT DISTINCT child.cui, parent.cui FROM facts AS edge "
+        "CROSS JOIN facts AS child ON child.kind = :node AND child.key = edge.cui "
+        "CROSS JOIN facts AS parent ON parent.kind = :node AND parent.key = edge.key "
         "WHERE edge.kind = :above ORDER BY child.cui, parent.cui",
         kinds,
     )
@@ -256,20 +272,16 @@ def find_parents(database: sqlite3.Connection, report: Report) -> None:
 
 def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> None:
     """Store replaced ids as retired ids of the concepts that replaced them."""
-    database.execute(
-        "CREATE TABLE replaced AS SELECT cui AS old, value AS new, source FROM links "
-        "WHERE kind = ? ORDER BY rowid",
-        (REPLACED_BY,),
-    )
-    if not database.execute("SELECT 1 FROM replaced").fetchone():
+    if not database.execute(
+        "SELECT 1 FROM facts WHERE kind = ?", (REPLACED_BY,)
+    ).fetchone():
         return
-    database.execute("CREATE TABLE live (id, cui)")
-    where = "WHERE cui IN (SELECT old FROM replaced UNION SELECT new FROM replaced)"
+    replaced = "SELECT {} FROM facts WHERE kind = 'replaced by'"
+    where = f"WHERE cui IN ({replaced.format('cui')} UNION {replaced.format('key')})"
     for cui, facts in group_facts(database, where):
         kinds = {kind for kind, *_ in facts}
         if NAME in kinds and (KEEP in kinds or not gate):
-            database.execute("INSERT INTO live VALUES (?, ?)", (cui, cui))
-    database.execute("CREATE INDEX live_id ON live (id, cui)")
+            database.execute(INSERT, (ID, cui, cui, cui, "", "", 0))
 
     def find_facts() -> Iterator[Fact]:
         for old, cui, rule in follow_replaced(database):
@@ -281,17 +293,22 @@ def find_retired(database: sqlite3.Connection, report: Report, gate: str) -> Non
     store_facts(database, find_facts())
 
 
-def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
-    """Follow each replaced id to the concept that it is now.
+REPLACED = (
+    "CREATE TABLE replaced AS SELECT cui AS old, key AS new, source, value AS id, "
+    "file, rowid AS place FROM facts WHERE kind = 'replaced by'",
+    "CREATE INDEX replaced_old ON replaced (old, new)",
+    "CREATE VIEW live AS SELECT key AS id, cui FROM facts WHERE kind = 'id'",
+)
 
-    Args:
-        database: With the tables `replaced` (old, new, source) and `live`: the ids of
-            concepts, and the concepts that have them.
+
+def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+    """Follow each replaced id to the concept that it is now, by the facts `ID`.
 
     Yields:
         The id, the concept, and the rule that leaves the id out, or "".
     """
-    database.execute("CREATE INDEX replaced_old ON replaced (old, new)")
+    for statement in REPLACED:
+        database.execute(statement)
     # an id may have been replaced by one that was replaced itself
     rows = database.execute(
         "WITH RECURSIVE steps (old, id, number) AS ("
@@ -305,7 +322,7 @@ def follow_replaced(database: sqlite3.Connection) -> Iterator[tuple[str, str, st
         "SELECT replaced.old, first, last, "
         "EXISTS (SELECT 1 FROM live WHERE live.id = replaced.old) "
         "FROM replaced LEFT JOIN ends ON ends.old = replaced.old "
-        "GROUP BY replaced.old ORDER BY min(replaced.rowid)",
+        "GROUP BY replaced.old ORDER BY min(place)",
         {"most": STEPS},
     )
     for old, first, last, is_live in rows.fetchall():

@@ -18,17 +18,13 @@ from ..errors import (
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_blocks
 from ..io.tables.spreadsheets import ENDINGS as EXCEL
-from ..io.temporary_db import open_temporary_db
-from .concepts import Concept
+from .concepts import Concept, unite_vocabularies
 from .facts import KEEP, Fact, build_concepts
-from .known_concepts import KnownConcepts
 from .locate import Unpacked, has_name, list_some
-from .merge import unite_vocabularies
 from .options import LEAST_CONFIDENCE, ReadOptions
 from .report import Report, count_concepts
-from .retired import add_retired_ids
 from .sssom import read_mappings
-from .xrefs import Other, add_mapped_names
+from .united import Other, add_from_files
 
 FactReader = Callable[[Path, Report, ReadOptions], Iterator[Fact]]
 ConceptReader = Callable[[Path, Report, ReadOptions], Iterator[Concept]]
@@ -472,7 +468,9 @@ def read_vocabularies(
         chosen["cui_pattern"] = ".+"  # ids of any vocabulary
         mapped = [open_other(other, chosen) for other in alone]
         of_retired = [*zip(retired, reports[len(found) :], strict=True)]
-        concepts = add_from_files(concepts, mapped, of_retired, add_unmapped)
+        concepts = add_from_files(
+            concepts, mapped, of_retired, add_unmapped=add_unmapped
+        )
     return read_unpacked(concepts, unpacked)
 
 
@@ -564,22 +562,6 @@ def open_other(release: Release, options: Mapping[str, Any]) -> Other:
     least = options.get("least_confidence", LEAST_CONFIDENCE)
     mappings = read_mappings(path, Report(on_error=report.on_error), least)
     return Other(path, concepts, report, mappings)
-
-
-def add_from_files(
-    concepts: Iterator[Concept],
-    others: Sequence[Other],
-    retired: Sequence[tuple[Path, Report]],
-    add_unmapped: bool,
-) -> Iterator[Concept]:
-    """Yield concepts with retired ids and with names of other vocabularies."""
-    with open_temporary_db() as database:
-        known = KnownConcepts(database, concepts, names=bool(others))
-        if retired:
-            add_retired_ids(known, retired)
-        if others:
-            add_mapped_names(known, others, add_unmapped=add_unmapped)
-        yield from known.build()
 
 
 def add_type(concepts: Iterator[Concept], type: str) -> Iterator[Concept]:

@@ -27,9 +27,9 @@ from ...vocabularies.concepts import (
     check_concept,
     clean_name,
     read_concepts,
+    unite_concepts,
     write_concepts,
 )
-from ...vocabularies.merge import unite_concepts
 from ..building.store_writer import create_store, not_readable, split_batches
 from ..database import Database
 from ..folder.layout import (

@@ -22,6 +22,7 @@ from ..facts import (
     Values,
     build_concept,
     group_facts,
+    index_facts,
     store_facts,
 )
 from ..ids import CUI
@@ -67,15 +68,15 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
         )
         store_facts(database, others)
         receivers = []  # each selects the concepts that get the names of one
-        sql = "SELECT DISTINCT {} FROM links WHERE kind = ? AND {} = ? ORDER BY 1"
+        sql = "SELECT DISTINCT {} FROM facts WHERE kind = ? AND {} = ? ORDER BY 1"
         if options.trade_names:
-            receivers.append(sql.format("cui", "value"))
+            receivers.append(sql.format("cui", "key"))
         if options.ingredient_names:
-            receivers.append(sql.format("value", "cui"))
+            receivers.append(sql.format("key", "cui"))
         if receivers and find_table(path, "MRREL"):
             # an additional pass over MRCONSO; its rows are not counted
-            database.execute("CREATE INDEX links_value ON links (kind, value, cui)")
-            database.execute("CREATE INDEX links_cui ON links (kind, cui, value)")
+            index_facts(database)
+            database.execute("CREATE INDEX by_cui ON facts (kind, cui, key)")
             uncounted = Report(progress=report.progress, on_error=report.on_error)
             drugs = read_mrconso(parts, rules, pattern, uncounted)
             store_facts(database, share_names(database, drugs, receivers))
