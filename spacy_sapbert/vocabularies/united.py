@@ -43,17 +43,16 @@ RANK = 1  # of what other files add
 PAIR = 2  # ids of a line
 WHOLE = "whole"  # kind of the fact that has all fields of a concept
 FIELDS = [each.name for each in fields(Concept)]
-# Names that may be added: with the names that their concept has in any case, and up to
-# two concepts each that have such a name or may get it.
+# Names that may be added: with the names that their concept has in any case, and the
+# first and the last concept that have such a name or may get it.
 ADDED = (
     "SELECT cui, file, kind, value, key, source, language, id, "
     "(SELECT json_group_array(value) FROM facts WHERE facts.kind = 'name' "
-    "AND facts.key = added.key AND facts.cui = added.cui), "
-    "(SELECT min(cui) FROM facts WHERE kind = 'name' AND key = added.key), "
-    "(SELECT max(cui) FROM facts WHERE kind = 'name' AND key = added.key), "
-    "(SELECT min(cui) FROM added AS other WHERE key = added.key), "
-    "(SELECT max(cui) FROM added AS other WHERE key = added.key) "
-    "FROM added ORDER BY cui, rowid"
+    "AND facts.key = new.key AND facts.cui = new.cui), "
+    "(SELECT json_array(min(cui), max(cui)) FROM facts "
+    "WHERE kind = 'name' AND key = new.key), "
+    "(SELECT json_array(min(cui), max(cui)) FROM added WHERE key = new.key) "
+    "FROM new ORDER BY rowid"
 )
 
 
@@ -220,7 +219,8 @@ def add_mapped_names(
         facts = map_concepts(database, file, other, add_unmapped=add_unmapped)
         store_facts(database, facts)
     database.execute("CREATE INDEX added_key ON added (key, cui)")
-    database.execute("PRAGMA cache_size = -6144")  # a sort takes as much again
+    # sorted first: with what is looked up for them, the rows would take more memory
+    database.execute("CREATE TABLE new AS SELECT * FROM added ORDER BY cui, rowid")
     store_facts(database, find_names(database, [other.report for other in others]))
 
 
@@ -319,23 +319,21 @@ def find_names(
     """Yield the names that were added and that no other concept has."""
     for cui, group in groupby(database.execute(ADDED), key=itemgetter(0)):
         names: dict[str, set[str]] = {}  # of the concept, by form
-        for _, file, kind, alias, form, source, language, id, known, *others in group:
+        for _, file, kind, alias, form, source, language, id, *found in group:
             report = reports[file]
-            of_form = names.setdefault(form, {*json.loads(known)})
+            known, have, may_get = ({*json.loads(some)} for some in found)
+            of_form = names.setdefault(form, known)
             if alias not in of_form:
-                have, may_get = (
-                    {*pair} - {cui, None} for pair in (others[:2], others[2:])
-                )
                 if kind == ALSO:
                     continue
                 if of_form:
                     report.dropped["repeated names"] += 1
                     continue
-                if have:
-                    report.drop("names of other concepts", id, {cui, *have}, alias)
+                if others := have - {cui, None}:
+                    report.drop("names of other concepts", id, {cui, *others}, alias)
                     continue
-                if may_get:
-                    report.drop("names of several concepts", id, {cui, *may_get}, alias)
+                if others := may_get - {cui}:
+                    report.drop("names of several concepts", id, {cui, *others}, alias)
                     continue
                 report.counts["names added"] += 1
                 of_form.add(alias)
