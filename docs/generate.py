@@ -58,6 +58,16 @@ def list_inputs() -> str:
     return make_table(*rows)
 
 
+def list_ids() -> str:
+    """Return a table of where the formats of annotated documents have ids."""
+    rows = [
+        (f"`{name}`", format.ids.replace("|", "\\|") or "**nowhere**")
+        for name, format in FORMATS.items()
+        if format.read
+    ]
+    return make_table(("`--format`", "has the id of a mention in"), *rows)
+
+
 def list_causes() -> str:
     """Return a table of the causes of wrong links."""
     rows = [(f"`{name}`", cause.text) for name, cause in CAUSES.items()]
@@ -87,6 +97,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
             "filter": list_fields(),
         },
+        DOCS / "corpora.md": {"ids": list_ids()},
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
         DOCS / "knowledge_base.md": {"parts": list_parts()},

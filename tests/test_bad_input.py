@@ -29,6 +29,9 @@ def files(
     """Good inputs and bad ones by a name, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("fever", "utf8")
+    Path("export.json").write_text('[{"id": 1, "text": 7}, 8]', "utf8")
+    Path("export.a1").write_text("T1\tX 0 9\tfever", "utf8")
+    Path("export.txt").write_text("fever", "utf8")
     Path("table.csv").write_text("a,b\nfever,x\n", "utf8")
     shutil.copytree(sample_kb, NO_UTF8)
     if hasattr(os, "mkfifo"):
@@ -58,6 +61,17 @@ LINES = [
     ("E331", f"{TRAIN} --device klingon"),
     ("E331", f"{TRAIN} --training.seed {HUGE}"),
     ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),
+    *(
+        ("E117", line.format(name=name))
+        for name in (
+            "bionlp doccano inception labelstudio medcattrainer prodigy pubannotation"
+        ).split()
+        for line in (
+            "link KB export.json --input-format {name} --output o.jsonl",
+            "convert export.json --format {name} --output o.tsv",
+            "teach KB export.json --format {name} --output taught",
+        )
+    ),
     ("E612", f"{TRAIN} --training.schedule.@schedules [1]"),
     ("E009", f"{TRAIN} --training.miner.@miners {NO_UTF8}"),
 ]
