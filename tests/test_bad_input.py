@@ -11,6 +11,7 @@ import pytest
 
 from spacy_sapbert.cli.main import app as package_app
 from tests.commands import invoke
+from tests.formats.test_tools import TOOLS
 from training.__main__ import COMMANDS
 from training.__main__ import app as training_app
 
@@ -63,9 +64,7 @@ LINES = [
     ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),
     *(
         ("E117", line.format(name=name))
-        for name in (
-            "bionlp doccano inception labelstudio medcattrainer prodigy pubannotation"
-        ).split()
+        for name in TOOLS
         for line in (
             "link KB export.json --input-format {name} --output o.jsonl",
             "convert export.json --format {name} --output o.tsv",

@@ -98,6 +98,12 @@ def read_spans(
     return spans[0] if spans else None
 
 
+def name_text(row: Mapping[str, Any], column: str) -> Mapping[str, Any]:
+    """Return a row of which the text is not `data`, as in some exports of doccano."""
+    is_other = isinstance(row.get("data"), str) and column == COLUMNS.text
+    return {column: row["data"], **row} if is_other else row
+
+
 def is_rejected(row: Mapping[str, Any]) -> bool:
     """Return whether a person did not accept a line in Prodigy."""
     is_task = "spans" in row or "_input_hash" in row
@@ -209,8 +215,7 @@ def read_gold(
 ) -> Iterator[GoldDocument]:
     """Read lines like those of `write_docs`, or of others; see `read_spans`.
 
-    What a person did not accept in Prodigy is left out. Some exports of doccano have
-    the text as `data`.
+    What a person did not accept in Prodigy is left out.
     """
     left_out = Counter[str]()
     for number, row in read_rows(path, on_error):
@@ -218,8 +223,7 @@ def read_gold(
             left_out[REJECTED] += 1
             continue
         try:
-            if isinstance(row.get("data"), str):
-                row = {"text": row["data"], **row}
+            row = name_text(row, COLUMNS.text)
             document = make_document(row, path, path.name, number, longest=longest)
             spans = read_spans(path, number, document.text, row) or []
         except SapbertError as error:

@@ -65,6 +65,23 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.md", BIOC, "biocjson"),
         ("a.dat", b'<?xml version="1.0"?><collection>', "biocxml"),
         ("a.bin", b"PAR1", "parquet"),
+        ("a.xml", b'<?xml version="1.0"?>\n<xmi:XMI xmlns:xmi="x">', "inception"),
+        ("a.json", b'{"%TYPES": {}, "%FEATURE_STRUCTURES": []}', "inception"),
+        ("a.tsv", b"#FORMAT=WebAnno TSV 3.2\n", "inception"),
+        ("a.tsv", b"text\tid\n", "csv"),
+        ("a.json", b'{\n"text": "a", "denotations": []}', "pubannotation"),
+        ("a.json", b'{"text": "\\"denotations\\": ["}', "jsonl"),
+        ("a.jsonl", b'{"text": "a", "sourcedb": "PMC"}\n', "pubannotation"),
+        (
+            "a.json",
+            b'{"projects": [{"documents": [], "annotations": []}]}',
+            "medcattrainer",
+        ),
+        ("a.json", b'[{"data": {}, "annotations": [], "id": 1}]', "labelstudio"),
+        ("a.json", b'[{"text": "a", "label": [{"labels": ["X"]}]}]', "labelstudio"),
+        ("a.json", b'[{"text": "a", "labels": [[0, 1, "X"]]}]', "doccano"),
+        ("a.jsonl", b'{"text": "a", "label": [[0, 1, "X"]]}', "jsonl"),
+        ("a.md", b'{"infons": {}, "passages": []}', "biocjson"),
         ("a.md", b"some text", None),
         ("a.txt.gz", gzip.compress(TITLE, mtime=0)[:9], "text"),
     ],
@@ -230,6 +247,7 @@ MARKED = {  # the fields of a line, as tools write them
         "answer": "accept",
     },
     "doccano": {"label": [[5, 12, "DRUG"], [14, 19, "SIGN"]], "Comments": []},
+    "doccano with data": {"data": TOOK, "label": [[5, 12, "DRUG"], [14, 19, "SIGN"]]},
     "doccano with relations": {
         "entities": [
             {"id": 1, "label": "DRUG", "start_offset": 5, "end_offset": 12},
@@ -261,15 +279,17 @@ MARKED = {  # the fields of a line, as tools write them
 @pytest.mark.parametrize("tool", MARKED)
 def test_spans_that_a_person_made_are_read_from_json_lines(tmp_path, tool):
     path = tmp_path / "marked.jsonl"
-    path.write_text(json.dumps({"text": TOOK, **MARKED[tool]}) + "\n", "utf8")
+    row = {"text": TOOK, **MARKED[tool]}
+    if "data" in row:
+        del row["text"]
+    path.write_text(json.dumps(row) + "\n", "utf8")
     [document] = read_documents([InputFile(path, "marked", "jsonl")], longest=100)
     assert [m[:3] for m in document.mentions] == [span[:3] for span in BOTH]
     [gold] = read_corpus(path, every=True)
     assert [m[:3] for m in gold.mentions] == [span[:3] for span in BOTH]
     has_ids = tool in ("prodigy", "spaCy's training data")
     assert [m.parts for m in gold.mentions] == [[["D1"]] if has_ids else [[]], [[]]]
-    rows = [{"text": TOOK, **MARKED[tool]}]
-    path.with_suffix(".json").write_text(json.dumps(rows, indent=1))
+    path.with_suffix(".json").write_text(json.dumps([row], indent=1))
     [same] = read_corpus(path.with_suffix(".json"), every=True)
     assert [m[:5] for m in same.mentions] == [m[:5] for m in gold.mentions]
 

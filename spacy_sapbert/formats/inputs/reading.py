@@ -22,8 +22,8 @@ from ..documents import (
 )
 from ..format_table import list_formats, load_function
 from ..gold import GoldMention
-from ..jsonl import REJECTED, is_rejected, read_spans
-from .files import TEXT, InputFile, list_standoff
+from ..jsonl import REJECTED, is_rejected, name_text, read_spans
+from .files import JSON_LINES, TEXT, InputFile, list_standoff
 from .rows import COLUMNS, Columns, find_field, make_document
 
 if TYPE_CHECKING:
@@ -161,9 +161,11 @@ class DocumentReader:
             encoding=self.encoding,
             name=file.name,
         ):
-            if file.format == "jsonl" and is_rejected(row):
-                self.counts[REJECTED] += 1
-                continue
+            if file.format == JSON_LINES:
+                if is_rejected(row):
+                    self.counts[REJECTED] += 1
+                    continue
+                row = name_text(row, self.columns.text)
             try:
                 document = make_document(
                     row,
@@ -176,7 +178,7 @@ class DocumentReader:
                 # an empty cell is nothing that somebody wrote
                 if find_field(row, self.columns.text)[1] in (None, ""):
                     self.counts[WITHOUT_TEXT] += 1
-                if file.format == "jsonl":
+                if file.format == JSON_LINES:
                     found = read_spans(path, number, document.text, row)
                     if found is not None:
                         mentions = self.choose_mentions(found)
