@@ -22,6 +22,7 @@ from .inputs.rows import Columns, read_json_rows, to_plain
 from .mention_tables import open_table
 
 JSON_LINES, DOCBIN, ENTITIES = "jsonl", "spacy", "entities"
+TO_CORRECT = ("doccano", "labelstudio")  # what is written for annotation tools
 NEEDED = ("start", "end", "cui")  # columns of a table of mentions
 NESTED = ("types", "codes", "candidates")  # columns that are JSON in CSV
 
@@ -37,6 +38,12 @@ def detect_linked(path: Path) -> str | None:
     if format in list_formats("rows"):
         written = file_ending(path) in list_formats()[format].suffixes
         return format if written and {*NEEDED} <= {*read_columns(path)} else None
+    if format in TO_CORRECT:
+        raise SapbertError(
+            "E110",
+            f"{path}: Expected what `link` has written, but got documents of {format}, "
+            "in which people correct ids. Link them again with the new release.",
+        )
     return format if format == DOCBIN or list_formats()[format].write else None
 
 

@@ -33,7 +33,7 @@ from spacy_sapbert.formats.gold_docs import read_docs
 from spacy_sapbert.formats.inputs.files import list_inputs
 from spacy_sapbert.formats.inputs.reading import read_documents
 from spacy_sapbert.formats.inputs.rows import Columns
-from spacy_sapbert.formats.linked_docs import detect_linked, open_linked
+from spacy_sapbert.formats.linked_docs import TO_CORRECT, detect_linked, open_linked
 from tests.golden import read_cases
 from tests.pipelines import NLP, make_nlp
 
@@ -50,7 +50,7 @@ WRITES = [
     *((name, False) for name in WITHOUT_TEXT),
 ]
 WHOLE = ("jsonl", "csv", "parquet")  # of which all fields are read
-UNREAD = ("table", "html", "omop", "doccano", "labelstudio")  # as links
+UNREAD = ("table", "html", "omop", *TO_CORRECT)  # as links
 REWRITTEN = [
     *((name, True) for name in WRITTEN if name not in UNREAD),
     *((name, False) for name in WHOLE),

@@ -14,6 +14,7 @@ from spacy.tokens import DocBin
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.format_table import list_formats
+from spacy_sapbert.formats.linked_docs import TO_CORRECT
 from spacy_sapbert.io.tables.files import read_rows, write_table
 from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
@@ -131,7 +132,7 @@ def test_answers_are_those_of_linking_all_again(make_kb, thousand_names_kb, tmp_
 
 
 WRITTEN = [  # the others are for people
-    name for name in list_formats("write") if name not in ("table", "html")
+    name for name in list_formats("write") if name not in ("table", "html", *TO_CORRECT)
 ]
 TEXT = "Heart attack today.\nThen wheezing, fever."
 FOUND, MOVED = ["C1", "C5", "C2", "C6"], ["C11", "C7", "C2", "C6"]
@@ -221,6 +222,17 @@ def test_every_format_of_link_is_updated(releases, written, tmp_path, name):
     second = update_file(releases.old, releases.new, moved, again)
     assert second.counts == {"kept": 4}
     assert list_files(again) == list_files(moved)
+
+
+@pytest.mark.parametrize("name", TO_CORRECT)
+def test_documents_that_people_correct_are_not_updated(releases, tmp_path, name):
+    notes, path = tmp_path / "notes.csv", tmp_path / "linked.json"
+    notes.write_text(f'id,text\n7,"{TEXT}"\n', "utf8")
+    link_files(LinkJob((notes,), path, kb=str(releases.folders[0]), format=name))
+    if name == "doccano":
+        path.write_text(f"[{path.read_text('utf8')}]", "utf8")
+    with pytest.raises(SapbertError, match=f"E110.*linked.json.*{name}"):
+        update_file(releases.old, releases.new, path, tmp_path / "moved.json")
 
 
 def test_what_is_moved_has_the_facts_of_the_new_concept(releases, written, tmp_path):
