@@ -43,7 +43,7 @@ class GoldEntity(TypedDict, total=False):
 GOLD_ENTITY = TypeAdapter(GoldEntity)
 # The fields of a line that may have spans: ours; `doc.to_json()` of spaCy; Prodigy;
 # doccano, and Label Studio. Of `LABELS`, texts are labels of a document.
-LABELS = ("label", "labels")
+LABELS = ("label", "labels", "annotations")
 SPANS = ("entities", "ents", "spans", *LABELS)
 NOT_ACCEPTED = ("reject", "ignore")  # the `answer` of Prodigy
 REJECTED = "documents rejected or ignored"
@@ -138,6 +138,8 @@ def make_plain(entity: Any) -> Any:
         return entity
     given = {name: v for name, v in entity.items() if v or name != "kb_id"}
     plain = {THEIR_NAMES.get(name, name): value for name, value in given.items()}
+    if "start_offset" in entity:  # in older doccano, a label is a number
+        plain["label"] = str(plain.get("label", ""))
     labels = entity.get("labels")
     if isinstance(labels, list) and len(labels) == 1:
         plain.setdefault("label", labels[0])

@@ -248,6 +248,13 @@ MARKED = {  # the fields of a line, as tools write them
     },
     "doccano": {"label": [[5, 12, "DRUG"], [14, 19, "SIGN"]], "Comments": []},
     "doccano with data": {"data": TOOK, "label": [[5, 12, "DRUG"], [14, 19, "SIGN"]]},
+    "doccano before version 1": {
+        "annotations": [
+            {"label": "DRUG", "start_offset": 5, "end_offset": 12, "user": 1},
+            {"label": "SIGN", "start_offset": 14, "end_offset": 19, "user": 1},
+        ],
+        "meta": {},
+    },
     "doccano with relations": {
         "entities": [
             {"id": 1, "label": "DRUG", "start_offset": 5, "end_offset": 12},
@@ -303,6 +310,7 @@ def test_spans_that_a_person_made_are_read_from_json_lines(tmp_path, tool):
         ({"label": [[5, "DRUG"]]}, "`label`"),
         ({"labels": [{"begin": 5}]}, "`labels`"),
         ({"ents": [[5, 120, "DRUG"]]}, "`ents`"),
+        ({"annotations": [{"label": 7, "from": 5}]}, "`annotations`"),
         ({"entities": [[5, 12, "A"]], "spans": [[14, 19, "A"]]}, "entities and spans"),
         ({"annotations": [{"result": [{"value": {}}]}]}, "labelstudio"),
         ({"denotations": [{"span": {"begin": 5, "end": 12}}]}, "pubannotation"),

@@ -189,6 +189,27 @@ def test_what_is_written_for_a_tool_comes_back_from_it(name, docs):
         assert [(m[0], m[1], m.type, m.parts) for m in document.mentions] == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*W540")
+def test_predictions_that_a_person_accepts_are_measured_and_taught(sample_kb, tmp_path):
+    notes, path = tmp_path / "notes.txt", tmp_path / "tasks.json"
+    notes.write_text("Fever and a heart attack.", "utf8")
+    words = ("--format", "labelstudio", "--output", path)
+    invoke("link", sample_kb, notes, *words, code=0)
+    tasks = json.loads(path.read_text("utf8"))
+    with pytest.raises(SapbertError, match="E106"):  # nobody has accepted them
+        list(read_corpus(path))
+    path.write_text(json.dumps(submit(tasks)), "utf8")
+    found = [(m.mention, m.parts) for d in read_corpus(path) for m in d.mentions]
+    assert found == [("Fever", [["C0000004"]]), ("heart attack", [["C0000001"]])]
+    invoke("evaluate", sample_kb, path, code=0)
+    words = ("--output", tmp_path / "taught", "--force")
+    invoke("teach", sample_kb, path, *words, code=0)
+    output = tmp_path / "again.jsonl"
+    invoke("link", sample_kb, path, "--output", output, code=0)
+    [document] = open_corpus(output)
+    assert [(m.mention, m.parts) for m in document.mentions] == found
+
+
 NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 
 
@@ -301,6 +322,16 @@ def test_offsets_in_units_of_javascript_are_known_by_the_text(tmp_path):
         (2, 7, "X", "fever"),
         (10, 15, "X", "cough"),
     ]
+    stars = {"start": 3, "end": 8, "text": "fever", "rating": 4}
+    rated = write(fever)
+    rated.write_text(
+        rated.read_text().replace(
+            '"result": [',
+            f'"result": [{json.dumps({"type": "rating", "value": stars})}, ',
+        )
+    )
+    [document] = open_corpus(rated)
+    assert [m.mention for m in document.mentions] == ["fever"]
     characters = {"start": 2, "end": 7, "text": "fever", "labels": ["X"]}
     [document] = open_corpus(write(characters))
     assert document.mentions[0][:2] == (2, 7)

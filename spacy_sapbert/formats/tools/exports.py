@@ -131,7 +131,7 @@ def list_regions(result: Any, fail: Fail) -> list[Mark]:
             written = value["text" if kind == "textarea" else kind]
             ends = [each[-1] if isinstance(each, list) else each for each in written]
             said[key].append(read_ids(ends, named=named))
-        else:
+        elif kind.endswith("labels"):
             raise fail("regions of a plain text, by `Labels`")
     marks: list[Mark] = []
     for key, value in regions.items():
