@@ -107,17 +107,16 @@ def to_gold(
     if len(text) > longest:
         raise too_long(path=path, line=1, limit=longest)
     text.encode()
-    marks = [
-        make_mark(
-            each["%TYPE"],
-            {
-                name.lstrip("@"): lists.get(value, value) if name[:1] == "@" else value
+    marks: list[Mark] = []
+    for each in kept:
+        if str(each["@sofa"]) == sofa:
+            listed = {
+                name[1:]: lists[value]
                 for name, value in each.items()
-            },
-        )
-        for each in kept
-        if str(each["@sofa"]) == sofa
-    ]
+                if name[:1] == "@" and value in lists  # else another annotation
+            }
+            plain = {name: value for name, value in each.items() if name[:1] != "@"}
+            marks.append(make_mark(each["%TYPE"], {**plain, **listed}))
     return GoldDocument(path.name, text, place_marks(text, marks, fail, utf16=True))
 
 
