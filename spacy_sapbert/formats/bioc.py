@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ..io.json_members import JSONError, read_members
+from ..io.json_members import read_members
 from ..io.xml_blocks import read_children
 from ..linking.sources import PREFIXES, normalize_prefix
 from .documents import OnError, raise_error
@@ -287,18 +287,13 @@ def to_gold(document: Node, fail: Fail, *, longest: int) -> GoldDocument:
     return GoldDocument(read_id(document), text, collect_mentions(spans, fail))
 
 
-def read_id(document: Any) -> str:
-    id = document.get("id") if isinstance(document, dict) else None
-    return str(id or "").encode("utf8", "replace").decode()
+def read_id(document: Node) -> str:
+    return str(document.get("id") or "").encode("utf8", "replace").decode()
 
 
-def parse_json(path: Path, fail: Fail) -> Iterator[Node]:
+def parse_json(path: Path, _: Fail) -> Iterator[Node]:
     """Yield the documents of a collection; one is in memory."""
-    try:
-        for _, document in read_members(path, [("documents",)]):
-            yield document
-    except JSONError:
-        raise fail("valid JSON in UTF-8 and a list of documents") from None
+    return (document for _, document in read_members(path, [("documents",)]))
 
 
 def parse_xml(path: Path, fail: Fail) -> Iterator[Element]:

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...errors import too_long
-from ...io.json_members import JSONError, read_members, read_values
+from ...io.json_members import read_members, read_values
 from ...linking.sources import normalize_prefix
 from ..bioc import VOCABULARIES, get_number
 from ..documents import OnError, raise_error
@@ -38,19 +38,9 @@ def is_id_field(name: object) -> bool:
     return bool(ID_FIELD.fullmatch("".join(filter(str.isalnum, words))))
 
 
-def read_nodes(path: Path, fail: Fail) -> Iterator[Node]:
+def read_nodes(path: Path, _: Fail) -> Iterator[Node]:
     """Yield the objects of a file: its list, one a line, or one."""
-    return check_nodes((node for _, node in read_values(path)), fail)
-
-
-def check_nodes(nodes: Iterable[Any], fail: Fail) -> Iterator[Node]:
-    try:
-        for node in nodes:
-            if not isinstance(node, dict):
-                raise fail("documents that are JSON objects")
-            yield node
-    except JSONError as got:
-        raise fail(f"valid JSON in UTF-8 and a list of objects, not {got}") from None
+    return (node for _, node in read_values(path))
 
 
 def check_text(text: Any, path: Path, fail: Fail, longest: int) -> str:
@@ -181,9 +171,8 @@ def read_medcat(
     def name(document: Node) -> str:
         return name_node(document, "name") or name_node(document, "id") or path.name
 
-    def read_documents(path: Path, fail: Fail) -> Iterator[Node]:
-        places = [("projects", "documents")]
-        return check_nodes((node for _, node in read_members(path, places)), fail)
+    def read_documents(path: Path, _: Fail) -> Iterator[Node]:
+        return (node for _, node in read_members(path, [("projects", "documents")]))
 
     format = "projects of MedCATtrainer"
     yield from read_records(path, format, read_documents, make, name, on_error)

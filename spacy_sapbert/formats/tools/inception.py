@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...errors import SapbertError, too_long
-from ...io.json_members import JSONError, read_members
+from ...io.json_members import read_members
 from ...io.reading import read_lines
 from ...io.xml_blocks import read_children
 from ..documents import OnError, raise_error
@@ -120,23 +120,17 @@ def to_gold(
     return GoldDocument(path.name, text, place_marks(text, marks, fail, utf16=True))
 
 
-def parse_json(path: Path, fail: Fail) -> Iterator[Iterator[Features]]:
-    def read_structures() -> Iterator[Features]:
-        try:
-            for _, structure in read_members(path, [("%FEATURE_STRUCTURES",)]):
-                yield structure
-        except JSONError as got:
-            raise fail(f"a list `%FEATURE_STRUCTURES`, not {got}") from None
-
-    yield read_structures()
+def parse_json(path: Path, _: Fail) -> list[Iterator[Features]]:
+    places = [("%FEATURE_STRUCTURES",)]
+    return [(structure for _, structure in read_members(path, places))]
 
 
-def parse_xmi(path: Path, fail: Fail) -> Iterator[Iterator[Features]]:
+def parse_xmi(path: Path, fail: Fail) -> list[Iterator[Features]]:
     def check_root(tag: str, _: dict[str, str], __: int) -> None:
         if not tag.endswith("XMI"):
             raise fail("`xmi:XMI` as the root element")
 
-    yield (to_features(element) for _, element in read_children(path, check_root))
+    return [(to_features(each) for _, each in read_children(path, check_root))]
 
 
 def to_features(element: Element) -> Features:

@@ -3,11 +3,13 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ...errors import SapbertError
+from ...io.json_members import JSONError
 from ..documents import OnError
 from ..gold import (
     LIKE_ID,
@@ -101,7 +103,7 @@ def read_ids(values: Iterable[Any], *, named: bool = False) -> list[list[str]]:
 def read_records(
     path: Path,
     format: str,
-    records: Callable[[Path, Fail], Iterator[Record]],
+    records: Callable[[Path, Fail], Iterable[Record]],
     make: Callable[[Record, Fail], GoldDocument | None],
     name: Callable[[Record], str],
     on_error: OnError,
@@ -122,23 +124,27 @@ def read_records(
             "another structure. Check `format`, or export the file again.",
         )
 
-    for record in records(path, fail):
-        try:
-            document = make(record, fail)
-        except UNREADABLE as reason:
-            if isinstance(reason, SapbertError):
-                error = reason
-            elif isinstance(reason, KeyError):
-                error = fail(f"the field `{reason.args[0]}`")
+    try:
+        for record in records(path, fail):
+            try:
+                document = make(record, fail)
+            except UNREADABLE as reason:
+                if isinstance(reason, SapbertError):
+                    error = reason
+                elif isinstance(reason, KeyError):
+                    error = fail(f"the field `{reason.args[0]}`")
+                else:
+                    error = fail("fields of the usual types")
+                on_error(error)
+                with suppress(*UNREADABLE):
+                    if id := name(record):
+                        yield failed_document(id, error)
             else:
-                error = fail(f"no {type(reason).__name__}")
-            on_error(error)
-            if id := name(record):
-                yield failed_document(id, error)
-        else:
-            if document is not None:
-                yield document
-        number += 1
+                if document is not None:
+                    yield document
+            number += 1
+    except JSONError as got:
+        raise fail(f"JSON in UTF-8, not {got}") from None
 
 
 def warn_left_out(path: Path, left_out: Counter[str]) -> None:
