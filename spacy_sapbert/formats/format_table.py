@@ -172,7 +172,7 @@ FORMATS: dict[str, Format] = {
         suffixes=(".pubtator",),
         read="pubtator:read_gold",
         endings=(".pubtator", ".txt"),
-        content=r"\s*([^|\t\r\n]+)\|t\|[^\n]*+\s*+(?:\1(?![^|\t\n])|(?![^|\t\n]))",
+        content=r"\s*+([^|\t\r\n]++)\|t\|[^\n]*+\s*+(?:\1(?![^|\t\n])|(?![^|\t\n]))",
         ids="the last column, `-` for none",
         streamed=True,
         returned="offsets, labels, ids",
@@ -234,7 +234,7 @@ FORMATS: dict[str, Format] = {
         part_suffix=".json",
         read="tools.exports:read_label_studio",
         endings=(".json", ".jsonl"),
-        content=r'\s*\[?\s*\{(?!\s*"projects")(?=.*"(?:data|result)"\s*:)'
+        content=r'\s*+(?:\[\s*+)?\{(?!\s*"projects")(?=.*"(?:data|result)"\s*:)'
         r'(?=.*"(?:annotations|completions|predictions)"\s*:\s*\[)|'
         r'\s*\[\s*\{.*"labels"\s*:\s*\[\s*"',
         ids="a text, choice, taxonomy or note of a region",

@@ -81,6 +81,8 @@ BIOC = b'{"source": "", "documents": [{"id": "1"}]}'
         ("a.json", b'[{"text": "a", "label": [{"labels": ["X"]}]}]', "labelstudio"),
         ("a.json", b'[{"text": "a", "labels": [[0, 1, "X"]]}]', "doccano"),
         ("a.jsonl", b'{"text": "a", "label": [[0, 1, "X"]]}', "jsonl"),
+        ("a.txt", b" " * 70_000, "text"),
+        ("a.json", b" " * 70_000, "biocjson"),
         ("a.md", b'{"infons": {}, "passages": []}', "biocjson"),
         ("a.md", b"some text", None),
         ("a.txt.gz", gzip.compress(TITLE, mtime=0)[:9], "text"),
