@@ -38,7 +38,8 @@ def write_label_studio(
     """Write a list of tasks to import, each with a prediction.
 
     The labelling interface needs `<Labels name="label" toName="text">` and, for the id,
-    `<TextArea name="cui" toName="text" perRegion="true"/>`. Scores are probabilities.
+    `<TextArea name="cui" toName="text" perRegion="true"/>`. Scores are probabilities,
+    that of a task the lowest, so that the least certain tasks can come first.
     """
     if not include_text:
         raise needs_text(format="labelstudio")
@@ -60,7 +61,9 @@ def write_label_studio(
                 named = {"from_name": "cui", "type": "textarea"}
                 value = {**place, "text": [entity["cui"]]}
                 result.append({**region, **named, "value": value})
-        model = {"model_version": "spacy-sapbert", "result": result}
+        model: dict[str, Any] = {"model_version": "spacy-sapbert", "result": result}
+        if scores := [item["score"] for item in result if "score" in item]:
+            model["score"] = min(scores)
         task = {"data": data, "predictions": [model] if not doc.error else []}
         file.write(between + json.dumps(task, ensure_ascii=False).encode())
         between = b",\n"
