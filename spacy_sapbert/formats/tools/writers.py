@@ -1,4 +1,7 @@
-"""Linked documents for annotation tools: doccano and Label Studio import them."""
+"""Linked documents for annotation tools: doccano and Label Studio import them.
+
+A document that could not be linked is left out: people cannot annotate it.
+"""
 
 import json
 from collections.abc import Iterable
@@ -20,6 +23,8 @@ def write_doccano(
     if not include_text:
         raise needs_text(format="doccano")
     for doc in docs:
+        if doc.error:
+            continue
         links = [
             [e["start"], e["end"], e["cui"], e["name"], e["probability"]]
             for e in doc.entities
@@ -27,8 +32,7 @@ def write_doccano(
         ]
         labels = [[e["start"], e["end"], e["label"] or UNNAMED] for e in doc.entities]
         data: dict[str, Any] = {"id": doc.id, "text": doc.text, "label": labels}
-        data |= {"links": links} | ({"error": doc.error} if doc.error else {})
-        line = json.dumps(data, ensure_ascii=False, allow_nan=False)
+        line = json.dumps({**data, "links": links}, ensure_ascii=False)
         file.write(line.encode() + b"\n")
 
 
@@ -45,8 +49,8 @@ def write_label_studio(
         raise needs_text(format="labelstudio")
     between = b"[\n"
     for doc in docs:
-        data: dict[str, Any] = {"text": doc.text, "id": doc.id}
-        data |= {"error": doc.error} if doc.error else {}
+        if doc.error:
+            continue
         result: list[dict[str, Any]] = []
         for number, entity in enumerate(doc.entities, 1):
             place = {"start": entity["start"], "end": entity["end"]}
@@ -64,7 +68,7 @@ def write_label_studio(
         model: dict[str, Any] = {"model_version": "spacy-sapbert", "result": result}
         if scores := [item["score"] for item in result if "score" in item]:
             model["score"] = min(scores)
-        task = {"data": data, "predictions": [model] if not doc.error else []}
+        task = {"data": {"text": doc.text, "id": doc.id}, "predictions": [model]}
         file.write(between + json.dumps(task, ensure_ascii=False).encode())
         between = b",\n"
     file.write((b"" if between == b",\n" else between) + b"\n]\n")
