@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from ..entities import LinkedDoc, needs_text
-
-UNNAMED = "ENTITY"  # the label of a mention without one; both tools need one
+from ..gold import LABEL
 
 
 def write_doccano(
@@ -30,7 +29,7 @@ def write_doccano(
             for e in doc.entities
             if e["cui"] is not None
         ]
-        labels = [[e["start"], e["end"], e["label"] or UNNAMED] for e in doc.entities]
+        labels = [[e["start"], e["end"], e["label"] or LABEL] for e in doc.entities]
         data: dict[str, Any] = {"id": doc.id, "text": doc.text, "label": labels}
         line = json.dumps({**data, "links": links}, ensure_ascii=False)
         file.write(line.encode() + b"\n")
@@ -56,7 +55,7 @@ def write_label_studio(
             place = {"start": entity["start"], "end": entity["end"]}
             region = {"id": str(number), "to_name": "text"}
             covered = doc.text[entity["start"] : entity["end"]]
-            labels = {"text": covered, "labels": [entity["label"] or UNNAMED]}
+            labels = {"text": covered, "labels": [entity["label"] or LABEL]}
             score = entity["probability"]
             named = {"from_name": "label", "type": "labels"}
             scored = {} if score is None else {"score": score}
