@@ -144,7 +144,11 @@ def read_records(
                     yield document
             number += 1
     except JSONError as got:
-        raise fail(f"JSON in UTF-8, not {got}") from None
+        raise SapbertError(
+            "E117",
+            f"{path}: Expected {format}, but got {got}. Check `format`, or export the "
+            "file again.",
+        ) from None
 
 
 def warn_left_out(path: Path, left_out: Counter[str]) -> None:
