@@ -9,6 +9,7 @@ list in JSON) has at most `RECORD_BYTES` and `RECORD_VALUES`, so that memory sta
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -126,6 +127,13 @@ def read_blocks(paths: Sequence[Path]) -> Iterator[bytes]:
                     block = unpacker.unconsumed_tail or unpacker.unused_data
     if packed and not unpacker.eof:
         raise EOFError("it ends too early")
+
+
+def read_start(path: Path) -> bytes:
+    """Return the first block of a file; empty if it cannot be read."""
+    with suppress(EOFError, SapbertError, zlib.error):
+        return next(read_blocks([path]), b"")
+    return b""
 
 
 class BlockReader(RawIOBase):

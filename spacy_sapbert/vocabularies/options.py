@@ -77,6 +77,9 @@ class ReadOptions:
     scopes: Annotated[Sequence[Scope], "synonyms kept, e.g. EXACT,RELATED. [EXACT]"] = (
         "EXACT",
     )
+    synonym_property: Annotated[
+        Texts, "properties whose values are names too, e.g. fma:synonym, or IRIs."
+    ] = ()
     obsolete: Annotated[bool, "keep obsolete terms."] = False
     type: Annotated[str | None, "semantic type of all concepts, e.g. T047."] = None
     columns: Annotated[

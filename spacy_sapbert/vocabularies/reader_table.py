@@ -1,9 +1,7 @@
 """Readers of vocabularies by format: each is declared once, in `READERS`."""
 
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +14,7 @@ from ..errors import (
     unknown_on_error,
 )
 from ..io.plugins import load_object, load_plugins
-from ..io.reading import read_blocks
+from ..io.reading import read_start
 from ..io.tables.spreadsheets import ENDINGS as EXCEL
 from .concepts import Concept, unite_vocabularies
 from .facts import KEEP, Fact, build_concepts
@@ -157,8 +155,11 @@ READERS: dict[str, Reader] = {
     "rdf": Reader(
         "[SKOS and OWL](#ontologies-skos-and-owl)",
         "ontologies.rdf:read_rdf",
-        ("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld", "*.xml"),
-        ("languages", *ONTOLOGY),
+        (
+            *("*.owl", "*.rdf", "*.ttl", "*.nt", "*.jsonld", "*.xml"),
+            *("*.ofn", "*.omn", "*.owx"),  # other syntaxes, of which the error says so
+        ),
+        ("languages", "synonym_property", *ONTOLOGY),
         mark=re.compile(rb"<(?:rdf:)?RDF\b"),
     ),
     "scispacy": Reader(
@@ -244,13 +245,6 @@ def list_readers() -> dict[str, Reader]:
 def list_takers(option: str) -> list[str]:
     """Return the formats of this package that take an option."""
     return [name for name, reader in READERS.items() if option in reader.takes]
-
-
-def read_start(path: Path) -> bytes:
-    """Return the first block of a file; empty if it cannot be read."""
-    with suppress(EOFError, SapbertError, zlib.error):
-        return next(read_blocks([path]), b"")
-    return b""
 
 
 class Found(NamedTuple):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io import reading
 from spacy_sapbert.vocabularies.reader_table import guess_format
 from tests.vocabularies import whole
 from tests.vocabularies.test_examples import FOLDER
@@ -162,3 +163,71 @@ def test_read_owl_with_a_hundred_elements_in_each_other(tmp_path):
             assert read(path)[0] == read(FOLDER / "rdf" / "ontology.owl")[0]
         else:
             assert "at most 100" in fail(path)
+
+
+def write_list(folder: Path, members: int) -> Path:
+    """An enumeration as the NCI Thesaurus has it: each member in the one before it."""
+    rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    one = (
+        f'<rdf:Description>\n<rdf:type rdf:resource="{rdf}List"/><rdf:first>a &lt; b'
+        "</rdf:first>\n<rdf:rest>"
+    )
+    nested = one * members + f'<rdf:Description rdf:about="{rdf}nil"/>'
+    nested += "</rdf:rest>\n</rdf:Description>" * members
+    before = f"<owl:DataRange><owl:oneOf>{nested}</owl:oneOf></owl:DataRange>"
+    path = folder / "list.owl"
+    path.write_text(OWL.replace("<owl:Class", before + "<owl:Class", 1), "utf8")
+    return path
+
+
+@pytest.mark.parametrize("members", [1, 38, 39, 40, 5_000])
+def test_read_owl_list_may_have_any_length(members, tmp_path):
+    concepts, report = read(write_list(tmp_path, members))
+    assert concepts == read(FOLDER / "rdf" / "ontology.owl")[0]
+    assert report.dropped["members of long lists"] == max(members - 39, 0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 64, 1000])
+def test_read_owl_list_may_be_cut_at_any_byte(size, tmp_path, monkeypatch):
+    path = write_list(tmp_path, 60)
+    expected = read(path)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", size)
+    assert read(path) == expected
+
+
+def test_read_owl_synonym_property_that_is_not_there_is_an_error():
+    path = FOLDER / "rdf" / "fma.owl"
+    error = fail(path, synonym_property=["fma:synonyms"])
+    assert error.startswith("[E105]")
+    assert "The file has: http://purl.org/sig/ont/fma/synonym." in error
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "syntax"),
+    [
+        *(
+            ("x.ofn", "# by hand\nPrefix(:=<http://x/>)\nOntology()", "functional"),
+            ("x.owl", "Ontology(<http://x/>\nDeclaration(Class(:A)))", "functional"),
+            ("x.omn", "Prefix: : <http://x/>\nOntology: <http://x/>", "Manchester"),
+            ("x.owx", '<Ontology xmlns="http://www.w3.org/2002/07/owl#">', "OWL/XML"),
+        ),
+        (
+            "x.owl",
+            '<?xml version="1.0"?>\n<!-- x -->\n<Ontology\n xmlns="http://a">',
+            "OWL/XML",
+        ),
+    ],
+)
+def test_read_owl_of_another_syntax_names_it_and_the_fix(name, text, syntax, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    error = fail(path)
+    assert error.startswith(f"[E110] {path}: ")
+    assert syntax in error
+    assert f"`robot convert --input {name} --output x.rdf.owl`" in error
+
+
+def test_read_owl_may_be_turtle(tmp_path):
+    path = tmp_path / "skos.owl"
+    path.write_text(f"# a comment\n{SKOS}", "utf8")
+    assert read(path)[0] == read(FOLDER / "rdf" / "skos.ttl")[0]

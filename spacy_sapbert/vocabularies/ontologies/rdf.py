@@ -7,28 +7,31 @@ Source: SKOS Reference, OWL 2, and the annotations of OBO ontologies, ORDO and N
 """
 
 import io
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from ...errors import SapbertError
 from ...io.plugins import require
-from ...io.reading import BlockReader, damaged_gzip, read_blocks
+from ...io.reading import BlockReader, damaged_gzip, read_blocks, read_start
 from ...io.temporary_db import open_temporary_db
 from ...io.xml_blocks import feed_blocks, make_parser
 from ...linking.languages import language_code
 from ..facts import Fact, group_facts, store_facts
 from ..ids import id_key, split_id
 from ..options import SCOPES, ReadOptions
-from ..report import Report, nested_too_deep, source_of_file
-from .obographs import id_of
+from ..report import Report, check_known, nested_too_deep, source_of_file
+from .obographs import id_of, short_id
 from .ontology import Term, facts_of_terms
 
 DEPTH = 100  # elements in each other
+# of the members of a list that is written as `rdf:rest` in `rdf:rest`; thousands in the
+# enumerations of the NCI Thesaurus, which have no concepts
+LIST_DEPTH = DEPTH - 20
 BATCH = 10_000  # statements that are stored at once
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -39,6 +42,9 @@ DCT = "http://purl.org/dc/terms/"
 OBO = "http://purl.obolibrary.org/obo/"
 OIO = "http://www.geneontology.org/formats/oboInOwl#"
 EFO = "http://www.ebi.ac.uk/efo/"
+THING = OWL + "Thing"
+EQUIVALENT, INTERSECTION = OWL + "equivalentClass", OWL + "intersectionOf"
+FIRST, REST = ":first", ":rest"  # ends of the tags of a list
 ORDO = "http://www.orpha.net/ORDO/Orphanet_"
 CLASSES = (SKOS + "Concept", OWL + "Class", RDFS + "Class")
 FILES = (OWL + "Ontology", SKOS + "ConceptScheme")
@@ -65,7 +71,7 @@ PREDICATES = {
     DCT + "description": "description",
     SKOS + "notation": "notation",
     OIO + "hasDbXref": "xref",
-    OWL + "equivalentClass": "exactMatch",
+    EQUIVALENT: "exactMatch",
     OWL + "sameAs": "exactMatch",
     SKOS + "exactMatch": "exactMatch",
     SKOS + "closeMatch": "closeMatch",
@@ -87,9 +93,11 @@ for property_, meaning in NCI_PROPERTIES.items():
         OBO + "NCIT_",
     ):
         PREDICATES[address + property_] = meaning
-# Predicates of nodes: of a restriction, of an axiom about a statement, and of a label
-# that is a node of its own, which is not read.
+# Predicates of nodes: of a restriction, of an intersection and its list, of an axiom
 NODES = {
+    INTERSECTION: "intersection",
+    RDF + "first": "first",
+    RDF + "rest": "rest",
     OWL + "onProperty": "property",
     OWL + "someValuesFrom": "values",
     OWL + "annotatedSource": "source",
@@ -117,6 +125,17 @@ PRECISIONS = {
     "ND": "relatedMatch",
 }
 ENDINGS = {"ttl": "TURTLE", "nt": "N_TRIPLES", "jsonld": "JSON_LD"}
+HEAD = rb"\A(?:\xef\xbb\xbf)?(?:\s|#.*\n)*"  # blanks and comments
+TURTLE = re.compile(HEAD + rb"(?:@prefix|@base|prefix\s)", re.IGNORECASE)
+# Syntaxes that are not RDF, by how a file begins
+OTHER_SYNTAXES = {
+    "OWL functional syntax": re.compile(HEAD + rb"(?:Prefix|Ontology)\s*\("),
+    "Manchester syntax": re.compile(HEAD + rb"(?:Prefix|Ontology):"),
+    "OWL/XML": re.compile(rb"\A(?:(?!<(?:\w+:)?RDF)[\s\S])*?<Ontology\s[^>]*xmlns"),
+}
+# The end of the IRI of a property whose values may be synonyms
+SYNONYM = re.compile(r"synonym|alias|alt(?:ernati\w+)?_?(?:label|name|term)", re.I)
+MOST_PROPERTIES = 10_000  # that are remembered
 
 
 def read_rdf(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -133,7 +152,7 @@ def read_rdf(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]
 def read_terms(path: Path, report: Report, options: ReadOptions) -> Iterator[Term]:
     """Yield the concepts and classes of a file."""
     with open_temporary_db() as database:
-        store_statements(path, database, report)
+        store_statements(path, database, report, options)
         store_facts(database, find_node_facts(database))
         shorten = find_ids(database)
         languages = options.languages or ()
@@ -143,22 +162,62 @@ def read_terms(path: Path, report: Report, options: ReadOptions) -> Iterator[Ter
                 yield term
 
 
-def store_statements(path: Path, database: sqlite3.Connection, report: Report) -> None:
+class Properties(dict[str, str]):
+    """What each predicate says of a `Term`: `PREDICATES`, and synonyms; "" = nothing.
+
+    Args:
+        synonyms: IRIs of properties, or names with a prefix of the file.
+        parser: Knows the prefixes.
+
+    Attributes:
+        counts: Values of the properties that are not read and may be synonyms.
+        known: The synonyms that the file has.
+    """
+
+    def __init__(self, synonyms: Sequence[str], parser: Any) -> None:
+        super().__init__(PREDICATES)
+        self.synonyms, self.parser = {*synonyms}, parser
+        self.counts: dict[str, int] = {}
+        self.known: set[str] = set()
+
+    def __missing__(self, iri: str) -> str:
+        names = {iri}
+        for prefix, namespace in self.parser.prefixes.items():
+            if iri.startswith(namespace):
+                names.add(f"{prefix}:{iri.removeprefix(namespace)}")
+        kind = "" if names.isdisjoint(self.synonyms) else "EXACT"
+        self.known |= names & self.synonyms
+        if len(self) < MOST_PROPERTIES:
+            self[iri] = kind
+            if not kind and iri not in NODES and SYNONYM.search(short_id(iri)):
+                self.counts[iri] = 0
+        return kind
+
+
+def store_statements(
+    path: Path, database: sqlite3.Connection, report: Report, options: ReadOptions
+) -> None:
     """Write the statements of a file to a database, those of nodes to a table."""
     require("pyoxigraph", "pyoxigraph")
     from pyoxigraph import Literal, NamedNode
 
     database.execute("CREATE TABLE nodes (node, kind, value)")
     nodes: list[tuple[str, str, str]] = []
+    parser = open_file(path, report)
+    properties = Properties(options.synonym_property, parser)
 
     def find_fact(quad: Any) -> Fact | None:
         predicate, value = quad.predicate.value, quad.object
-        kind = PREDICATES.get(predicate)
-        if kind is None:
+        kind = properties[predicate]
+        if not kind:
             if predicate in NODES:
                 store_node(str(quad.subject), NODES[predicate], value)
+                if predicate == INTERSECTION:
+                    store_node(str(quad.subject), "below", quad.subject)
             elif predicate in UNREAD:
                 report.dropped[UNREAD[predicate]] += 1
+            elif predicate in properties.counts and isinstance(value, Literal):
+                properties.counts[predicate] += 1
             return None
         if not isinstance(quad.subject, NamedNode):
             return None
@@ -166,7 +225,7 @@ def store_statements(path: Path, database: sqlite3.Connection, report: Report) -
         if isinstance(value, Literal):
             language = language_code(value.language or "")
         elif not isinstance(value, NamedNode):
-            if kind == "parent":
+            if kind == "parent" or predicate == EQUIVALENT:
                 store_node(str(value), "below", quad.subject)
             elif not kind.endswith("Match"):
                 report.dropped["values that are nodes without an IRI"] += 1
@@ -180,25 +239,59 @@ def store_statements(path: Path, database: sqlite3.Connection, report: Report) -
     def store_node(node: str, kind: str, value: Any) -> None:
         text = value.value if isinstance(value, (Literal, NamedNode)) else str(value)
         nodes.append((node, kind, text))
+        if len(nodes) == BATCH:
+            write_nodes()
 
-    quads = parse_file(path)
-    while batch := list(islice(quads, BATCH)):
-        report.read(path.name, len(batch))
-        store_facts(database, filter(None, map(find_fact, batch)))
+    def write_nodes() -> None:
         database.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
         nodes.clear()
 
+    quads = read_quads(parser, path, report)
+    store_facts(database, filter(None, map(find_fact, quads)))
+    write_nodes()
+    unread = {iri: count for iri, count in properties.counts.items() if count}
+    for iri, count in unread.items():
+        report.dropped[f"values of {iri}"] = count
+    if unread:
+        report.notes.append(
+            "Properties that may be synonyms are not read; to read one, pass it: "
+            f"`--synonym-property {next(iter(unread))}`."
+        )
+    known = [*properties.known, *unread]
+    check_known("synonym properties", options.synonym_property, known, path)
 
-def parse_file(path: Path) -> Iterator[Any]:
-    """Yield the statements of a file."""
+
+def open_file(path: Path, report: Report) -> Any:
+    """Return the parser of a file; it is read by `read_quads`."""
     from pyoxigraph import RdfFormat, parse
 
+    start = read_start(path)
+    for syntax, beginning in OTHER_SYNTAXES.items():
+        if beginning.search(start):
+            raise SapbertError(
+                "E110",
+                f"{path}: Expected an ontology as RDF/XML, Turtle, N-Triples or "
+                f"JSON-LD, but got {syntax}. Convert it with ROBOT: `robot convert "
+                f"--input {path.name} --output {path.stem}.rdf.owl`.",
+            )
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    format = getattr(RdfFormat, ENDINGS.get(ending, "RDF_XML"))
-    blocks = read_blocks([path]) if ending in ENDINGS else check_xml(path)
+    syntax = ENDINGS.get(ending, "TURTLE" if TURTLE.match(start) else "RDF_XML")
+    is_xml = syntax == "RDF_XML"
+    blocks = check_xml(path, report) if is_xml else read_blocks([path])
     file: Any = io.BufferedReader(BlockReader(blocks))
+    format = getattr(RdfFormat, syntax)
+    return parse(file, format, base_iri="file:///", lenient=True)
+
+
+def read_quads(parser: Any, path: Path, report: Report) -> Iterator[Any]:
+    """Yield the statements of a file, and count them."""
+    number = 0
     try:
-        yield from parse(file, format, base_iri="file:///", lenient=True)
+        for number, quad in enumerate(parser, 1):
+            yield quad  # while it is used, the parser knows the prefixes of its place
+            if not number % BATCH:
+                report.read(path.name, BATCH)
+        report.read(path.name, number % BATCH)
     except (EOFError, zlib.error) as error:
         raise damaged_gzip(path=path, line=1, reason=error) from None
     except (SyntaxError, ValueError, UnicodeError) as error:
@@ -213,24 +306,54 @@ def parse_file(path: Path) -> Iterator[Any]:
         ) from None
 
 
-def check_xml(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of XML if no entity or depth of it would exhaust pyoxigraph."""
+def check_xml(path: Path, report: Report) -> Iterator[bytes]:
+    """Yield the bytes of XML that pyoxigraph can parse in bounded memory and time.
+
+    Its time is the square of the depth, so the rest of a long list is left out where
+    each member is written inside the one before it.
+    """
     parser = make_parser(path, entities=True)
-    depth = 0
+    tags: list[str] = []
+    cuts: list[tuple[int, int]] = []  # what is left out, from byte to byte
+    cut: int | None = None  # where begins what is left out now
+    inside = 0  # its elements in each other
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > DEPTH:
+        nonlocal inside, cut
+        if cut is not None:
+            inside += 1
+        elif len(tags) >= LIST_DEPTH and tags[-1].endswith(REST):
+            inside, cut = 1, parser.CurrentByteIndex
+        elif len(tags) < DEPTH:
+            tags.append(tag)
+        else:
             line = parser.CurrentLineNumber
             raise nested_too_deep(path=path, line=line, limit=DEPTH)
+        if cut is not None and tag.endswith(FIRST):
+            report.dropped["members of long lists"] += 1
 
     def end(tag: str) -> None:
-        nonlocal depth
-        depth -= 1
+        nonlocal inside, cut
+        if inside:
+            inside -= 1
+            return
+        tags.pop()
+        if cut is not None:
+            cuts.append((cut, parser.CurrentByteIndex))
+            cut = None
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    return feed_blocks(parser, path, lambda: parser.CurrentByteIndex)
+    data, begin = b"", 0  # what was not yielded, and its first byte
+    for block in feed_blocks(parser, path, lambda: parser.CurrentByteIndex):
+        data += block
+        # a tag that has not ended may begin what is left out
+        ready = parser.CurrentByteIndex if block else begin + len(data)
+        place = begin
+        for first, last in (*cuts, (ready if cut is None else cut, ready)):
+            yield data[place - begin : max(first - begin, 0)]
+            place = last
+        cuts.clear()
+        data, begin = data[ready - begin :], ready
 
 
 def find_node_facts(database: sqlite3.Connection) -> Iterator[Fact]:
@@ -255,6 +378,20 @@ def find_node_facts(database: sqlite3.Connection) -> Iterator[Fact]:
             kind = "parent"
         if kind is not None:
             yield Fact(iri, kind, value)
+    # A class that is an intersection is below the classes in it.
+    parents = database.execute(
+        "WITH RECURSIVE lists (iri, node) AS ("
+        "SELECT below.value, list.value FROM nodes AS below JOIN nodes AS list "
+        "ON list.node = below.node AND list.kind = 'intersection' "
+        "WHERE below.kind = 'below' UNION "
+        "SELECT iri, rest.value FROM lists JOIN nodes AS rest "
+        "ON rest.node = lists.node AND rest.kind = 'rest') "
+        "SELECT DISTINCT iri, first.value FROM lists JOIN nodes AS first "
+        "ON first.node = lists.node AND first.kind = 'first' "
+        "WHERE substr(first.value, 1, 2) <> '_:'"
+    )
+    for iri, value in parents:
+        yield Fact(iri, "parent", value)
     # An annotation may be one of an annotation of the cross reference.
     judged = database.execute(
         "SELECT ifnull(inside.iri, axioms.iri), ifnull(inside.target, axioms.target), "
@@ -316,7 +453,7 @@ def make_term(
                 is_file = is_file or value in FILES
             case "version" | "licence":
                 head[kind] = value
-            case "parent":
+            case "parent" if value != THING:
                 term.parents.append(shorten(value))
             case "definition" | "description" if fits:
                 definitions.append((2 * rank + (kind == "description"), value))
