@@ -32,16 +32,19 @@ class JSONError(Exception):
     """A file is not the JSON that was expected; the message is what it has instead."""
 
 
-def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place, Any]]:
+def read_members(
+    path: Path, places: Collection[Place], values: Collection[Place] = ()
+) -> Iterator[tuple[Place, Any]]:
     """Parse the members of some lists in a file.
 
     Args:
         path: The file, plain or `.gz`.
         places: The keys that lead to each list. Lists on the way are passed through:
             `("graphs", "nodes")` leads to `{"graphs": [{"nodes": […]}]}`.
+        values: The keys that lead to texts and numbers, which are yielded too.
 
     Yields:
-        The place and the member, in the order of the file.
+        The place and the member or the value, in the order of the file.
 
     Raises:
         SapbertError: If the file is missing, truncated or UTF-16, or a member is too
@@ -72,6 +75,8 @@ def read_members(path: Path, places: Collection[Place]) -> Iterator[tuple[Place,
                 found |= is_wanted and event == "start_array"
                 if event in START:
                     around.append((place, is_wanted))
+                elif place in values:
+                    yield place, value
                 if len(around) > DEPTH:
                     raise JSONError("endless nesting")
     if not found:

@@ -1,7 +1,8 @@
 """Readers of vocabularies by format: each is declared once, in `READERS`."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,20 +20,20 @@ from ..io.tables.spreadsheets import ENDINGS as EXCEL
 from .concepts import Concept, unite_vocabularies
 from .facts import KEEP, Fact, build_concepts
 from .locate import Unpacked, has_name, list_some
-from .options import LEAST_CONFIDENCE, ReadOptions
+from .options import ReadOptions
 from .report import Report, count_concepts
-from .sssom import read_mappings
+from .sssom import Mapping
 from .united import Other, add_from_files
 
 FactReader = Callable[[Path, Report, ReadOptions], Iterator[Fact]]
 ConceptReader = Callable[[Path, Report, ReadOptions], Iterator[Concept]]
+MappingReader = Callable[[Path, Report, ReadOptions], Iterator[Mapping]]
 PLUGINS = "spacy_sapbert_readers"  # entry points of other packages: each a `Reader`
 
 # options that choose names, so they apply to the vocabularies of `--xrefs` too
 XREF_OPTIONS = ("languages", "scopes", "suppressed", "least_confidence")
 # Names that files of several formats have
 SHARED = ("*.xml", "*.json", "*.jsonl")
-MAPPINGS = "sssom"  # a format of mappings, whose ids need no names
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Reader:
         mark: What its files begin with, if other formats have the same names.
         is_sorted: It yields concepts, sorted by id, instead of facts.
         is_folder: Its files in one folder are one release, of which it gets any.
+        mappings: The function, or "module:function" of this package, that yields the
+            mappings of a file, whose ids need no names; empty = it has none.
     """
 
     content: str
@@ -64,6 +67,7 @@ class Reader:
     mark: re.Pattern[bytes] | None = None
     is_sorted: bool = False
     is_folder: bool = False
+    mappings: MappingReader | str = ""
 
     def rank(self, path: Path) -> int | None:
         """Return which of the patterns a file has; None if it has another format."""
@@ -162,6 +166,14 @@ READERS: dict[str, Reader] = {
         ("languages", "synonym_property", *ONTOLOGY),
         mark=re.compile(rb"<(?:rdf:)?RDF\b"),
     ),
+    "fhir": Reader(
+        "[FHIR](#fhir) in JSON: `CodeSystem`, `ValueSet`, `ConceptMap`, `Bundle`",
+        "readers.fhir:read_fhir",
+        ("*.json", "*.xml"),
+        ("languages", "obsolete", "type"),
+        mark=re.compile(rb"\"resourceType\"\s*:|<\w+\s[^>]*\"http://hl7.org/fhir\""),
+        mappings="readers.fhir:read_fhir_mappings",
+    ),
     "scispacy": Reader(
         "a knowledge base of scispaCy, a line an entity or one list: "
         '`{"concept_id": "C0015967", "canonical_name": "Fever"}`',
@@ -220,6 +232,7 @@ READERS: dict[str, Reader] = {
         "readers.sssom:read_sssom",
         ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
         ("least_confidence",),
+        mappings="readers.sssom:list_mappings",
     ),
     "table": Reader(
         "[known tables](#known-tables), and any other of "
@@ -460,7 +473,8 @@ def read_vocabularies(
     if retired or alone:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         chosen["cui_pattern"] = ".+"  # ids of any vocabulary
-        mapped = [open_other(other, chosen) for other in alone]
+        with unpacked.name_errors():
+            mapped = [open_other(other, chosen) for other in alone]
         of_retired = [*zip(retired, reports[len(found) :], strict=True)]
         concepts = add_from_files(
             concepts, mapped, of_retired, add_unmapped=add_unmapped
@@ -506,7 +520,7 @@ class Release(NamedTuple):
 
 
 def open_releases(
-    releases: Sequence[Release], options: Mapping[str, Any]
+    releases: Sequence[Release], options: Map[str, Any]
 ) -> list[Iterator[Concept]]:
     """Return the counted concepts of each input.
 
@@ -524,15 +538,14 @@ def open_releases(
 
 
 def open_vocabulary(
-    group: Sequence[Release], options: Mapping[str, Any]
+    group: Sequence[Release], options: Map[str, Any]
 ) -> Iterator[Concept]:
     """Return the concepts of releases of one format.
 
     Those of several are counted in the report of the first.
     """
     first, reader = group[0].report, group[0].reader
-    taken = {key: value for key, value in options.items() if key in reader.takes}
-    chosen = ReadOptions(**taken)
+    chosen = choose_options(reader, options)
     read = load_object(reader.read, __package__)
     found: Iterator[Any] = iter(())
     for path, report, keeps in group:
@@ -547,15 +560,23 @@ def open_vocabulary(
     return add_type(found, chosen.type) if chosen.type else found
 
 
-def open_other(release: Release, options: Mapping[str, Any]) -> Other:
-    """Return a vocabulary of `--xrefs`, which may be a file of mappings alone."""
+def open_other(release: Release, options: Map[str, Any]) -> Other:
+    """Return a vocabulary of `--xrefs`, which may be a file of mappings."""
     path, report = release.path, release.report
     concepts = open_vocabulary([release], options)
-    if report.format != MAPPINGS:
-        return Other(path, count_concepts(concepts, report), report)
-    least = options.get("least_confidence", LEAST_CONFIDENCE)
-    mappings = read_mappings(path, Report(on_error=report.on_error), least)
-    return Other(path, concepts, report, mappings)
+    if release.reader.mappings:
+        read = load_object(release.reader.mappings, __package__)
+        chosen = choose_options(release.reader, options)
+        mappings = read(path, Report(on_error=report.on_error), chosen)
+        if first := next(mappings, None):
+            return Other(path, concepts, report, chain([first], mappings))
+    return Other(path, count_concepts(concepts, report), report)
+
+
+def choose_options(reader: Reader, options: Map[str, Any]) -> ReadOptions:
+    """Return the options that a reader takes."""
+    taken = {key: value for key, value in options.items() if key in reader.takes}
+    return ReadOptions(**taken)
 
 
 def add_type(concepts: Iterator[Concept], type: str) -> Iterator[Concept]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -101,10 +102,10 @@ def test_read_vocabulary_invalid_record_is_an_error_or_counted(format, bad, tmp_
     path = example.write(tmp_path, example.good, bad)
     error = fail(path, format)
     line = path.read_text("utf8").partition(bad)[0].count("\n") + 1
-    graphs = format == "obographs"
-    assert error.startswith(f"[E117] {path}:{'' if graphs else line}")
+    is_json = format in ("obographs", "fhir")
+    assert error.startswith(f"[E117] {path}:{'' if is_json else line}")
     assert "Expected" in error
-    assert not graphs or "but node 2 has" in error
+    assert not is_json or re.search("but (node|concept) 2 has", error)
     assert "fever" not in error
     (concept,), report = read(path, format, on_error="skip")
     assert concept.aliases == ["pain"]
@@ -194,6 +195,7 @@ def test_read_vocabularies_unknown_format_or_option_is_an_error_at_once(
         ("c.xml", b"<DescriptorRecordSet/>", "mesh"),
         ("kb.json", b'[\n {"concept_id": "C1", "canonical_name": "a"}]', "scispacy"),
         ("graph.json", b'{"graphs": []}', "obographs"),
+        ("valueset.json", b'{"id": "x",\n "resourceType" : "ValueSet"}', "fhir"),
     ],
 )
 def test_guess_format_uses_the_file_name_or_its_beginning(
@@ -234,3 +236,17 @@ def test_scispacy_may_be_one_list_with_an_invalid_line(tmp_path):
     )
     assert len(read(path, on_error="skip")[0]) == 1
     assert "kb.json:2" in fail(path)
+
+
+def test_fhir_of_xml_or_without_codes_is_an_error_that_says_so(tmp_path):
+    path = tmp_path / "codesystem.xml"
+    path.write_text('<?xml version="1.0"?>\n<CodeSystem xmlns="http://hl7.org/fhir">')
+    assert fail(path).startswith(f"[E110] {path}: Expected FHIR in JSON, but got XML.")
+    path = tmp_path / "patient.json"
+    path.write_text('{"resourceType": "Patient", "name": [{"text": "Anna Smith"}]}')
+    error = fail(path)
+    assert error.startswith(f"[E117] {path}: Expected a CodeSystem, ValueSet, Concept")
+    assert "Smith" not in error
+    path.write_text('{"resourceType": "CodeSystem", "concept": [{"code": "1"}]}')
+    assert fail(path).startswith(f"[E117] {path}: ")  # no address
+    assert "E106" in fail(path, on_error="skip")

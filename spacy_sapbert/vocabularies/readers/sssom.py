@@ -1,13 +1,13 @@
 """SSSOM: the concepts that mappings are about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..facts import CODE, NAME, Fact
 from ..ids import split_id
 from ..options import ReadOptions
 from ..report import Report
-from ..sssom import EXACT, INVERSE, read_mappings
+from ..sssom import EXACT, INVERSE, Mapping, read_mappings
 
 
 def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
@@ -19,8 +19,20 @@ def read_sssom(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     Args:
         path: With or without the metadata above the table.
     """
+    return mapping_facts(list_mappings(path, report, options), report)
+
+
+def list_mappings(
+    path: Path, report: Report, options: ReadOptions
+) -> Iterator[Mapping]:
+    """Yield the mappings of a file; see `read_mappings`."""
+    return read_mappings(path, report, options.least_confidence)
+
+
+def mapping_facts(rows: Iterable[Mapping], report: Report) -> Iterator[Fact]:
+    """Yield the facts of the concepts of mappings that have a label."""
     unnamed, named = 0, False
-    for row in read_mappings(path, report, options.least_confidence):
+    for row in rows:
         inverse = INVERSE.get(row.relation, row.relation)
         ends = (
             (row.subject, row.subject_label, row.target, row.relation),

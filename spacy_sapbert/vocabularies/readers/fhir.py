@@ -1,0 +1,284 @@
+"""FHIR in JSON: code systems, value sets, concept maps, and bundles of them.
+
+Source: hl7.org/fhir, R4 and R5: CodeSystem, ValueSet, ConceptMap.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping as Map
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...errors import SapbertError
+from ...io.json_members import JSONError, Place, read_members
+from ...io.reading import read_start
+from ...linking.languages import language_code
+from ...linking.sources import SOURCES
+from ..concepts import BROADER, NARROWER, RELATED, clean_name
+from ..facts import ABOVE, CODE, DEFINITION, NAME, NODE, TYPE, Fact
+from ..ontologies.obographs import text_of
+from ..options import ReadOptions
+from ..report import Report
+from ..sssom import EXACT, Mapping
+from .snomed import FULL_NAME, TAG
+from .sssom import mapping_facts
+
+# Where the lists of a resource are
+CONCEPTS, INCLUDES = ("concept",), ("compose", "include")
+CONTAINS, GROUPS = ("expansion", "contains"), ("group",)
+LISTS = (CONCEPTS, INCLUDES, CONTAINS, GROUPS)
+ENTRIES = ("entry",)  # of a bundle
+HEAD = ("url", "version", "copyright", "language")
+PREFERRED = ("preferredForLanguage", "display")  # uses of a designation
+INACTIVE = ("retired", "deprecated", "inactive")  # values of the property `status`
+# What the target is to the source: `equivalence` of R4, `relationship` of R5
+RELATIONS = {
+    **dict.fromkeys(("equivalent", "equal"), EXACT),
+    **dict.fromkeys(("wider", "subsumes", "source-is-narrower-than-target"), BROADER),
+    **dict.fromkeys(
+        ("narrower", "specializes", "source-is-broader-than-target"), NARROWER
+    ),
+    **dict.fromkeys(("inexact", "relatedto", "related-to"), RELATED),
+}
+SYSTEMS = {source.fhir: source for source in SOURCES if source.fhir}
+WRONG = (AttributeError, KeyError, TypeError)  # of a record with something else in it
+
+
+def read_fhir(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact]:
+    """Read the concepts of code systems and value sets, and those of concept maps.
+
+    The id is the prefix of the system and the code. Nested concepts, and the property
+    `parent`, make the hierarchy.
+    """
+    last = None
+    for number, (place, member, head) in enumerate(read_lists(path), 1):
+        report.read(path.name, 1)
+        try:
+            if place == CONCEPTS and head is not last:
+                last = head
+                version, copyright = (f"{head.get(key, '')}" for key in HEAD[1:3])
+                source = name_system(text_of(head["url"]))[1]
+                report.add_release(source, version, copyright)
+            if place == GROUPS:
+                facts = [*mapping_facts(group_mappings(member, report), report)]
+            else:
+                facts = [*member_facts(place, member, head, options, report)]
+        except WRONG:
+            where = f"{place[-1]} {number}"
+            report.skip("bad records", bad_fhir(path, where, "something else"))
+        else:
+            yield from facts
+
+
+def read_fhir_mappings(
+    path: Path, report: Report, options: ReadOptions
+) -> Iterator[Mapping]:
+    """Yield the mappings of concept maps; a bad one is counted by `read_fhir`."""
+    for place, member, _ in read_lists(path):
+        if place == GROUPS:
+            try:
+                yield from [*group_mappings(member, report)]
+            except WRONG:
+                continue
+
+
+def bad_fhir(path: Path, where: str, got: str) -> SapbertError:
+    return SapbertError(
+        "E117",
+        f"{path}: Expected a CodeSystem, ValueSet, ConceptMap or Bundle of FHIR in "
+        f"JSON, but {where} has: {got}. Download the file again, or pass "
+        "`--on-error skip` to count bad records and continue.",
+    )
+
+
+def read_lists(path: Path) -> Iterator[tuple[Place, Any, Map[str, Any]]]:
+    """Yield the place and each member of the lists of resources, and the resource.
+
+    The latter has only its `HEAD`, unless it is in a bundle.
+    """
+    if read_start(path).lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<":
+        raise SapbertError(
+            "E110",
+            f"{path}: Expected FHIR in JSON, but got XML. Fetch the resource as JSON: "
+            "with `Accept: application/fhir+json`, or the file that ends with `.json`.",
+        )
+    try:
+        head = read_head(path)
+        for place, member in read_members(path, (*LISTS, ENTRIES)):
+            if place != ENTRIES:
+                yield place, member, head
+                continue
+            resource = member.get("resource") if isinstance(member, dict) else None
+            if isinstance(resource, dict):
+                for inner in LISTS:
+                    for each in find_list(resource, inner):
+                        yield inner, each, resource
+    except JSONError as error:
+        raise bad_fhir(path, "the file", str(error)) from None
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """Read what is known of a resource before its first list, or after if need be."""
+    head: dict[str, Any] = {}
+    values = [(key,) for key in HEAD]
+    for place, value in read_members(path, (*LISTS, ENTRIES), values):
+        if place in values:
+            head[place[0]] = value
+        elif place != CONCEPTS or "url" in head:
+            break
+    return head
+
+
+def find_list(resource: Any, place: Place) -> list[Any]:
+    """Return the list at a place in a resource; empty if there is none."""
+    for key in place:
+        resource = resource.get(key) if isinstance(resource, dict) else None
+    return resource if isinstance(resource, list) else []
+
+
+@lru_cache(1 << 10)
+def name_system(url: str) -> tuple[str, str]:
+    """Return the prefix of ids of a code system, and its name as a source of codes."""
+    url = url.partition("|")[0]  # a version
+    if source := SYSTEMS.get(url):
+        return source.prefix or source.name, source.name
+    name = url.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    return name, name
+
+
+def make_id(prefix: str, code: str) -> str:
+    """Return the id of a code, which may begin with the prefix: HP:0001945."""
+    return code if code.startswith(f"{prefix}:") else f"{prefix}:{code}"
+
+
+def member_facts(
+    place: Place,
+    member: Map[str, Any],
+    head: Map[str, Any],
+    options: ReadOptions,
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield the facts of the concepts in a member of a list."""
+    language = language_code(head.get("language") or "")
+    if place == CONCEPTS:
+        system = text_of(head["url"])
+        yield from tree_facts(member, system, "", language, options, report)
+    elif place == CONTAINS:
+        yield from tree_facts(member, "", "", language, options, report)
+    elif concepts := find_list(member, CONCEPTS):
+        system = text_of(member["system"])
+        for concept in concepts:
+            yield from tree_facts(concept, system, "", language, options, report)
+    else:
+        report.dropped["includes without a list of codes"] += 1
+
+
+def tree_facts(
+    concept: Map[str, Any],
+    system: str,
+    parent: str,
+    language: str,
+    options: ReadOptions,
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield the facts of a concept and of those in it.
+
+    Args:
+        system: Address of its code system, if it does not say so itself.
+        parent: Id of the concept that it is in.
+        language: Of its display.
+    """
+    system = text_of(concept.get("system") or system)
+    prefix, source = name_system(system)
+    id = parent  # a group without a code is no concept
+    if "code" in concept or not concept.get("contains"):
+        code = text_of(concept["code"]).strip()
+        if not code:
+            raise KeyError("code")
+        id = make_id(prefix, code)
+        properties = [*list_properties(concept)]
+        if is_inactive(concept, properties) and not options.obsolete:
+            report.dropped["inactive concepts"] += 1
+        else:
+            yield Fact(id, CODE, code, source=source)
+            yield Fact(id, NODE, id)
+            yield Fact(id, ABOVE, parent)
+            for key, value in properties:
+                if key in ("parent", "subsumedBy"):
+                    yield Fact(id, ABOVE, make_id(prefix, text_of(value)))
+            if definition := concept.get("definition"):
+                yield Fact(id, DEFINITION, clean_name(text_of(definition)))
+            yield from name_facts(concept, id, source, language, options, report)
+    for key in ("concept", "contains"):
+        for inner in concept.get(key) or ():
+            yield from tree_facts(inner, system, id, language, options, report)
+
+
+def list_properties(concept: Map[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the code and the value of each property of a concept."""
+    for each in concept.get("property") or ():
+        values = [value for key, value in each.items() if key.startswith("value")]
+        if values:
+            yield text_of(each["code"]), values[0]
+
+
+def is_inactive(concept: Map[str, Any], properties: list[tuple[str, Any]]) -> bool:
+    """Return whether a concept is retired."""
+    return concept.get("inactive") is True or any(
+        (key == "inactive" and value is True) or (key == "status" and value in INACTIVE)
+        for key, value in properties
+    )
+
+
+def name_facts(
+    concept: Map[str, Any],
+    id: str,
+    source: str,
+    language: str,
+    options: ReadOptions,
+    report: Report,
+) -> Iterator[Fact]:
+    """Yield the names of a concept: its display, then its designations.
+
+    That of a fully specified name of SNOMED CT is without its tag, which is the type.
+    """
+    names = []
+    if display := concept.get("display"):
+        names.append((0, text_of(display), language))
+    for designation in concept.get("designation") or ():
+        name = text_of(designation["value"])
+        use = (designation.get("use") or {}).get("code")
+        if use == FULL_NAME and (tag := TAG.search(name)):
+            name = name[: tag.start()]
+            yield Fact(id, TYPE, tag[1])
+        spoken = language_code(designation.get("language") or "")
+        names.append((1 if use in PREFERRED else 2, name, spoken))
+    wanted = [*(options.languages or ())]
+    for rank, name, spoken in names:
+        if wanted and spoken and spoken not in wanted:
+            report.dropped["names in other languages"] += 1
+            continue
+        place = wanted.index(spoken) if wanted and spoken else len(wanted)
+        yield Fact(id, NAME, name, 3 * place + rank, source, spoken)
+
+
+def group_mappings(group: Map[str, Any], report: Report) -> Iterator[Mapping]:
+    """Yield the mappings of a group of a concept map."""
+    source, target = (
+        name_system(text_of(group[key]))[0] for key in ("source", "target")
+    )
+    for element in group["element"]:
+        label = text_of(element.get("display") or "")
+        for each in element.get("target") or ():
+            kind = each.get("relationship") or each.get("equivalence")
+            if kind not in RELATIONS or "code" not in each:
+                report.dropped["mappings with other predicates"] += 1
+                continue
+            yield Mapping(
+                0,
+                make_id(source, text_of(element["code"])),
+                make_id(target, text_of(each["code"])),
+                label,
+                text_of(each.get("display") or ""),
+                RELATIONS[kind],
+            )
