@@ -19,6 +19,7 @@ from ..io.temporary_db import no_temporary_space
 DEPTH = 12  # folders in each other; those of SNOMED CT have 4
 # What systems and programs put beside files, and what a release of ICD-10-CM changed
 JUNK = re.compile(r"\.|__MACOSX|~\$|icd10\w+_addenda", re.IGNORECASE)
+ZIPS = 3  # in each other
 ZIP = 1 << 30  # rank of a `.zip` in a folder: after all formats
 SHOWN = 10  # files in an error
 
@@ -96,12 +97,15 @@ class Unpacked:
         archive = next((each for each in (path, *path.parents) if is_zip(each)), None)
         if archive is not None:
             path = self.unpack(archive) / path.relative_to(archive)
-        while path.is_dir():
+        files = [path]
+        for _ in range(ZIPS):
+            if not path.is_dir():
+                return [path]
             files = list_best(path, rank, is_known=is_known)
             if len(files) != 1 or not is_zip(files[0]):
                 return files
             path = self.unpack(files[0])
-        return [path]
+        return files
 
     def unpack(self, path: Path) -> Path:
         """Return a temporary folder with the content of a `.zip`."""

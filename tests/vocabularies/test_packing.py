@@ -268,6 +268,21 @@ def test_damaged_zip_is_an_error(tmp_path, monkeypatch):
         read_vocabulary(path)
 
 
+def test_zips_in_each_other_are_unpacked_three_times(tmp_path):
+    data = b"[Term]\nid: X:1\nname: fever\n"
+    name = "x.obo"
+    for number in range(4):
+        path = write_zip(tmp_path / f"{number}.zip", {f"a/{name}": data})
+        name, data = path.name, path.read_bytes()
+        if number < 3:
+            assert read(path)[0][0].aliases == ["fever"]
+        else:
+            assert fail(path).startswith("[E110] Expected a file name of a known for")
+    path.write_bytes(data)
+    write_zip(tmp_path / "2.zip", {"a/1.zip": b"x"})
+    assert fail(tmp_path / "2.zip").startswith(f"[E150] {tmp_path}/2.zip/a/1.zip: ")
+
+
 def test_names_match_in_any_case_with_or_without_gz():
     assert has_name(Path("a/DESC2026.GZ"), "desc[0-9]*.gz")
     assert has_name(Path("a/Loinc.CSV.gz"), "loinc.csv")

@@ -347,7 +347,7 @@ def check_xml(path: Path, report: Report) -> Iterator[bytes]:
     for block in feed_blocks(parser, path, lambda: parser.CurrentByteIndex):
         data += block
         # a tag that has not ended may begin what is left out
-        ready = parser.CurrentByteIndex if block else begin + len(data)
+        ready = max(parser.CurrentByteIndex if block else begin + len(data), begin)
         place = begin
         for first, last in (*cuts, (ready if cut is None else cut, ready)):
             yield data[place - begin : max(first - begin, 0)]

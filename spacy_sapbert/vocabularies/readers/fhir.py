@@ -62,7 +62,7 @@ def read_fhir(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
             if place == GROUPS:
                 facts = [*mapping_facts(group_mappings(member, report), report)]
             else:
-                facts = [*member_facts(place, member, head, options, report)]
+                facts = [*CodeReader(head, options, report).read(place, member)]
         except WRONG:
             where = f"{place[-1]} {number}"
             report.skip("bad records", bad_fhir(path, where, "something else"))
@@ -151,67 +151,85 @@ def make_id(prefix: str, code: str) -> str:
     return code if code.startswith(f"{prefix}:") else f"{prefix}:{code}"
 
 
-def member_facts(
-    place: Place,
-    member: Map[str, Any],
-    head: Map[str, Any],
-    options: ReadOptions,
-    report: Report,
-) -> Iterator[Fact]:
-    """Yield the facts of the concepts in a member of a list."""
-    language = language_code(head.get("language") or "")
-    if place == CONCEPTS:
-        system = text_of(head["url"])
-        yield from tree_facts(member, system, "", language, options, report)
-    elif place == CONTAINS:
-        yield from tree_facts(member, "", "", language, options, report)
-    elif concepts := find_list(member, CONCEPTS):
-        system = text_of(member["system"])
-        for concept in concepts:
-            yield from tree_facts(concept, system, "", language, options, report)
-    else:
-        report.dropped["includes without a list of codes"] += 1
+class CodeReader:
+    """Yields the facts of the codes of a resource; see `read_fhir`."""
 
+    def __init__(
+        self, head: Map[str, Any], options: ReadOptions, report: Report
+    ) -> None:
+        self.head, self.report = head, report
+        self.language = language_code(head.get("language") or "")
+        self.languages = [*(options.languages or ())]
+        self.obsolete = options.obsolete
 
-def tree_facts(
-    concept: Map[str, Any],
-    system: str,
-    parent: str,
-    language: str,
-    options: ReadOptions,
-    report: Report,
-) -> Iterator[Fact]:
-    """Yield the facts of a concept and of those in it.
-
-    Args:
-        system: Address of its code system, if it does not say so itself.
-        parent: Id of the concept that it is in.
-        language: Of its display.
-    """
-    system = text_of(concept.get("system") or system)
-    prefix, source = name_system(system)
-    id = parent  # a group without a code is no concept
-    if "code" in concept or not concept.get("contains"):
-        code = text_of(concept["code"]).strip()
-        if not code:
-            raise KeyError("code")
-        id = make_id(prefix, code)
-        properties = [*list_properties(concept)]
-        if is_inactive(concept, properties) and not options.obsolete:
-            report.dropped["inactive concepts"] += 1
+    def read(self, place: Place, member: Map[str, Any]) -> Iterator[Fact]:
+        """Yield the facts of a member of a list."""
+        if place == INCLUDES:
+            for concept in find_list(member, CONCEPTS):
+                yield from self.read_concept(concept, text_of(member["system"]))
+            if not find_list(member, CONCEPTS):
+                self.report.dropped["includes without a list of codes"] += 1
         else:
-            yield Fact(id, CODE, code, source=source)
-            yield Fact(id, NODE, id)
-            yield Fact(id, ABOVE, parent)
-            for key, value in properties:
-                if key in ("parent", "subsumedBy"):
-                    yield Fact(id, ABOVE, make_id(prefix, text_of(value)))
-            if definition := concept.get("definition"):
-                yield Fact(id, DEFINITION, clean_name(text_of(definition)))
-            yield from name_facts(concept, id, source, language, options, report)
-    for key in ("concept", "contains"):
-        for inner in concept.get(key) or ():
-            yield from tree_facts(inner, system, id, language, options, report)
+            system = text_of(self.head["url"]) if place == CONCEPTS else ""
+            yield from self.read_concept(member, system)
+
+    def read_concept(
+        self, concept: Map[str, Any], system: str, parent: str = ""
+    ) -> Iterator[Fact]:
+        """Yield the facts of a concept and of those in it.
+
+        Args:
+            system: Address of its code system, if it does not say so itself.
+            parent: Id of the concept that it is in.
+        """
+        system = text_of(concept.get("system") or system)
+        prefix, source = name_system(system)
+        id = parent  # a group without a code is no concept
+        if "code" in concept or not concept.get("contains"):
+            code = text_of(concept["code"]).strip()
+            if not code:
+                raise KeyError("code")
+            id = make_id(prefix, code)
+            properties = [*list_properties(concept)]
+            if is_inactive(concept, properties) and not self.obsolete:
+                self.report.dropped["inactive concepts"] += 1
+            else:
+                yield Fact(id, CODE, code, source=source)
+                yield Fact(id, NODE, id)
+                yield Fact(id, ABOVE, parent)
+                for key, value in properties:
+                    if key in ("parent", "subsumedBy"):
+                        yield Fact(id, ABOVE, make_id(prefix, text_of(value)))
+                if definition := concept.get("definition"):
+                    yield Fact(id, DEFINITION, clean_name(text_of(definition)))
+                yield from self.read_names(concept, id, source)
+        for key in ("concept", "contains"):
+            for inner in concept.get(key) or ():
+                yield from self.read_concept(inner, system, id)
+
+    def read_names(
+        self, concept: Map[str, Any], id: str, source: str
+    ) -> Iterator[Fact]:
+        """Yield the names of a concept: its display, then its designations.
+
+        That of a fully specified name of SNOMED CT is without its tag, the type.
+        """
+        names = [(0, text_of(concept.get("display") or ""), self.language)]
+        for designation in concept.get("designation") or ():
+            name = text_of(designation["value"])
+            use = (designation.get("use") or {}).get("code")
+            if use == FULL_NAME and (tag := TAG.search(name)):
+                name = name[: tag.start()]
+                yield Fact(id, TYPE, tag[1])
+            language = language_code(designation.get("language") or "")
+            names.append((1 if use in PREFERRED else 2, name, language))
+        order = self.languages
+        for rank, name, language in names:
+            if order and language and language not in order:
+                self.report.dropped["names in other languages"] += 1
+            elif name:
+                place = order.index(language) if language in order else len(order)
+                yield Fact(id, NAME, name, 3 * place + rank, source, language)
 
 
 def list_properties(concept: Map[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -228,38 +246,6 @@ def is_inactive(concept: Map[str, Any], properties: list[tuple[str, Any]]) -> bo
         (key == "inactive" and value is True) or (key == "status" and value in INACTIVE)
         for key, value in properties
     )
-
-
-def name_facts(
-    concept: Map[str, Any],
-    id: str,
-    source: str,
-    language: str,
-    options: ReadOptions,
-    report: Report,
-) -> Iterator[Fact]:
-    """Yield the names of a concept: its display, then its designations.
-
-    That of a fully specified name of SNOMED CT is without its tag, which is the type.
-    """
-    names = []
-    if display := concept.get("display"):
-        names.append((0, text_of(display), language))
-    for designation in concept.get("designation") or ():
-        name = text_of(designation["value"])
-        use = (designation.get("use") or {}).get("code")
-        if use == FULL_NAME and (tag := TAG.search(name)):
-            name = name[: tag.start()]
-            yield Fact(id, TYPE, tag[1])
-        spoken = language_code(designation.get("language") or "")
-        names.append((1 if use in PREFERRED else 2, name, spoken))
-    wanted = [*(options.languages or ())]
-    for rank, name, spoken in names:
-        if wanted and spoken and spoken not in wanted:
-            report.dropped["names in other languages"] += 1
-            continue
-        place = wanted.index(spoken) if wanted and spoken else len(wanted)
-        yield Fact(id, NAME, name, 3 * place + rank, source, spoken)
 
 
 def group_mappings(group: Map[str, Any], report: Report) -> Iterator[Mapping]:

@@ -29,7 +29,7 @@ def read_loinc(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     and the code. Without `languages` the names of all linguistic variants are kept.
 
     Args:
-        path: The folder of a release, or `Loinc.csv`.
+        path: `Loinc.csv` of a release.
     """
     release = Release(
         path, TABLE, report, inner=("LoincTable",), separator=",", quoted=True

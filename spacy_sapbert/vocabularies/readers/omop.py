@@ -39,7 +39,7 @@ def read_omop(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
     concepts are codes of the one standard concept that they are mapped to.
 
     Args:
-        path: The folder of an export, or `CONCEPT.csv` in it.
+        path: `CONCEPT.csv` in the folder of an export.
     """
     release = Release(path, CONCEPT, report)
     columns = ("vocabulary_id", "vocabulary_version")

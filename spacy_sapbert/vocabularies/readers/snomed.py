@@ -59,7 +59,7 @@ def read_snomed(path: Path, report: Report, options: ReadOptions) -> Iterator[Fa
     "disorder", is the semantic type, and is not a part of a name.
 
     Args:
-        path: The folder of a release, or its `sct2_Concept_…Snapshot…` file.
+        path: The `sct2_Concept_…Snapshot…` file of a release.
     """
     release = Release(path, CONCEPT, report, inner=("Terminology",))
     for file in release.find(CONCEPT):

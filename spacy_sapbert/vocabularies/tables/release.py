@@ -21,19 +21,6 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     return [file for file in files if len(file.parts) == depth]
 
 
-def release_folder(path: Path, *inner: str) -> Path:
-    """Return the folder of a release, of which a file may be given.
-
-    Args:
-        inner: Names of the folders in which that file may be.
-    """
-    if path.is_dir():
-        return path
-    folder = path.parent
-    is_inner = folder.name.lower() in map(str.lower, inner)
-    return folder.parent if is_inner else folder
-
-
 def has_commas(path: Path) -> bool:
     """Return whether the first line of a table has commas in place of tabs."""
     (_, header) = next(read_lines(path), (0, ""))
@@ -44,8 +31,8 @@ class Release:
     """The tables of a release, each with columns by name.
 
     Args:
-        path: The folder, or its main table.
-        main: Pattern of the name of the main table, without which nothing is read.
+        path: Its main table, or any file with the name of one.
+        main: Pattern of the name of the main table.
         inner: Names of the folders in which the main table may be.
         separator: Where the main table has no tabs, commas separate instead.
     """
@@ -60,11 +47,12 @@ class Release:
         separator: str = "\t",
         quoted: bool = False,
     ) -> None:
-        self.folder = release_folder(path, *inner)
+        folder = path.parent
+        is_inner = folder.name.lower() in map(str.lower, inner)
+        self.folder = folder.parent if is_inner else folder
         self.report, self.separator, self.quoted = report, separator, quoted
         # a file that is named is read, whatever its name
-        is_main = path.is_dir() or has_name(path, main)
-        self.named = {} if is_main else {main: [path]}
+        self.named = {} if has_name(path, main) else {main: [path]}
         files = self.find(main)
         if not files:
             raise missing_in_folder(file=main, folder=path)
