@@ -11,6 +11,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -167,22 +168,23 @@ class Properties(dict[str, str]):
 
     Args:
         synonyms: IRIs of properties, or names with a prefix of the file.
-        parser: Knows the prefixes.
 
     Attributes:
+        prefixes: Those of the file so far.
         counts: Values of the properties that are not read and may be synonyms.
         known: The synonyms that the file has.
     """
 
-    def __init__(self, synonyms: Sequence[str], parser: Any) -> None:
+    def __init__(self, synonyms: Sequence[str]) -> None:
         super().__init__(PREDICATES)
-        self.synonyms, self.parser = {*synonyms}, parser
+        self.synonyms = {*synonyms}
+        self.prefixes: dict[str, str] = {}
         self.counts: dict[str, int] = {}
         self.known: set[str] = set()
 
     def __missing__(self, iri: str) -> str:
         names = {iri}
-        for prefix, namespace in self.parser.prefixes.items():
+        for prefix, namespace in self.prefixes.items():
             if iri.startswith(namespace):
                 names.add(f"{prefix}:{iri.removeprefix(namespace)}")
         kind = "" if names.isdisjoint(self.synonyms) else "EXACT"
@@ -203,8 +205,7 @@ def store_statements(
 
     database.execute("CREATE TABLE nodes (node, kind, value)")
     nodes: list[tuple[str, str, str]] = []
-    parser = open_file(path, report)
-    properties = Properties(options.synonym_property, parser)
+    properties = Properties(options.synonym_property)
 
     def find_fact(quad: Any) -> Fact | None:
         predicate, value = quad.predicate.value, quad.object
@@ -212,7 +213,7 @@ def store_statements(
         if not kind:
             if predicate in NODES:
                 store_node(str(quad.subject), NODES[predicate], value)
-                if predicate == INTERSECTION:
+                if predicate == INTERSECTION and isinstance(quad.subject, NamedNode):
                     store_node(str(quad.subject), "below", quad.subject)
             elif predicate in UNREAD:
                 report.dropped[UNREAD[predicate]] += 1
@@ -239,16 +240,14 @@ def store_statements(
     def store_node(node: str, kind: str, value: Any) -> None:
         text = value.value if isinstance(value, (Literal, NamedNode)) else str(value)
         nodes.append((node, kind, text))
-        if len(nodes) == BATCH:
-            write_nodes()
 
-    def write_nodes() -> None:
+    parser = open_file(path, report)
+    for batch in read_batches(parser, path, report):
+        # an element of XML declares prefixes up to its end, mostly the root
+        properties.prefixes |= parser.prefixes
+        store_facts(database, filter(None, map(find_fact, batch)))
         database.executemany("INSERT INTO nodes VALUES (?, ?, ?)", nodes)
         nodes.clear()
-
-    quads = read_quads(parser, path, report)
-    store_facts(database, filter(None, map(find_fact, quads)))
-    write_nodes()
     unread = {iri: count for iri, count in properties.counts.items() if count}
     for iri, count in unread.items():
         report.dropped[f"values of {iri}"] = count
@@ -262,7 +261,7 @@ def store_statements(
 
 
 def open_file(path: Path, report: Report) -> Any:
-    """Return the parser of a file; it is read by `read_quads`."""
+    """Return the parser of a file; it is read by `read_batches`."""
     from pyoxigraph import RdfFormat, parse
 
     start = read_start(path)
@@ -283,15 +282,14 @@ def open_file(path: Path, report: Report) -> Any:
     return parse(file, format, base_iri="file:///", lenient=True)
 
 
-def read_quads(parser: Any, path: Path, report: Report) -> Iterator[Any]:
-    """Yield the statements of a file, and count them."""
-    number = 0
+def read_batches(parser: Any, path: Path, report: Report) -> Iterator[list[Any]]:
+    """Yield the statements of a file, the first one alone."""
+    size = 1
     try:
-        for number, quad in enumerate(parser, 1):
-            yield quad  # while it is used, the parser knows the prefixes of its place
-            if not number % BATCH:
-                report.read(path.name, BATCH)
-        report.read(path.name, number % BATCH)
+        while batch := [*islice(parser, size)]:
+            report.read(path.name, len(batch))
+            yield batch
+            size = BATCH
     except (EOFError, zlib.error) as error:
         raise damaged_gzip(path=path, line=1, reason=error) from None
     except (SyntaxError, ValueError, UnicodeError) as error:
@@ -313,34 +311,32 @@ def check_xml(path: Path, report: Report) -> Iterator[bytes]:
     each member is written inside the one before it.
     """
     parser = make_parser(path, entities=True)
-    tags: list[str] = []
+    depth = 0
+    tags = [""] * (DEPTH + 1)  # by depth, of those that may be in a long list
     cuts: list[tuple[int, int]] = []  # what is left out, from byte to byte
-    cut: int | None = None  # where begins what is left out now
-    inside = 0  # its elements in each other
+    cut = cut_depth = 0  # where begins what is left out now, and its depth or 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal inside, cut
-        if cut is not None:
-            inside += 1
-        elif len(tags) >= LIST_DEPTH and tags[-1].endswith(REST):
-            inside, cut = 1, parser.CurrentByteIndex
-        elif len(tags) < DEPTH:
-            tags.append(tag)
-        else:
+        nonlocal depth, cut, cut_depth
+        depth += 1
+        if depth < LIST_DEPTH:
+            return
+        if not cut_depth and tags[depth - 1].endswith(REST):
+            cut, cut_depth = parser.CurrentByteIndex, depth
+        if cut_depth:
+            report.dropped["members of long lists"] += tag.endswith(FIRST)
+        elif depth > DEPTH:
             line = parser.CurrentLineNumber
             raise nested_too_deep(path=path, line=line, limit=DEPTH)
-        if cut is not None and tag.endswith(FIRST):
-            report.dropped["members of long lists"] += 1
+        else:
+            tags[depth] = tag
 
     def end(tag: str) -> None:
-        nonlocal inside, cut
-        if inside:
-            inside -= 1
-            return
-        tags.pop()
-        if cut is not None:
+        nonlocal depth, cut_depth
+        if depth < cut_depth:  # the list in which is what was left out
             cuts.append((cut, parser.CurrentByteIndex))
-            cut = None
+            cut_depth = 0
+        depth -= 1
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     data, begin = b"", 0  # what was not yielded, and its first byte
@@ -349,7 +345,7 @@ def check_xml(path: Path, report: Report) -> Iterator[bytes]:
         # a tag that has not ended may begin what is left out
         ready = max(parser.CurrentByteIndex if block else begin + len(data), begin)
         place = begin
-        for first, last in (*cuts, (ready if cut is None else cut, ready)):
+        for first, last in (*cuts, (cut if cut_depth else ready, ready)):
             yield data[place - begin : max(first - begin, 0)]
             place = last
         cuts.clear()
@@ -386,7 +382,7 @@ def find_node_facts(database: sqlite3.Connection) -> Iterator[Fact]:
         "WHERE below.kind = 'below' UNION "
         "SELECT iri, rest.value FROM lists JOIN nodes AS rest "
         "ON rest.node = lists.node AND rest.kind = 'rest') "
-        "SELECT DISTINCT iri, first.value FROM lists JOIN nodes AS first "
+        "SELECT iri, first.value FROM lists JOIN nodes AS first "
         "ON first.node = lists.node AND first.kind = 'first' "
         "WHERE substr(first.value, 1, 2) <> '_:'"
     )
