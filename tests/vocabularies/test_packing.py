@@ -1,5 +1,6 @@
 """Releases as they are packed: files, folders and `.zip`, for every reader."""
 
+import gzip
 import shutil
 import tempfile
 import zipfile
@@ -58,6 +59,9 @@ PACKED = {
     "folders": lambda to, files: write(to, deep(files)),
     "zip": lambda to, files: write_zip(to / "a.zip", files),
     "ZIP of folders": lambda to, files: write_zip(to / "a.ZIP", deep(files)),
+    "gz in a zip": lambda to, files: write_zip(
+        to / "a.zip", {f"{name}.gz": gzip.compress(files[name]) for name in files}
+    ),
     "zip in a folder": lambda to, files: write_zip(to / "x/a.zip", files).parent,
     "capitals": lambda to, files: write(
         to, {name.upper(): data for name, data in deep(files).items()}
@@ -97,7 +101,9 @@ def test_release_is_read_the_same_however_it_is_packed(
     (before,) = case["reports"]
     after = report.to_json()
     assert after.pop("path") == str(packed)
-    rows = {file.lower(): n for file, n in after.pop("rows").items()}
+    rows = {
+        file.lower().removesuffix(".gz"): n for file, n in after.pop("rows").items()
+    }
     assert rows == {file.lower(): n for file, n in before["rows"].items()}
     assert after == {key: value for key, value in before.items() if key != "rows"}
 

@@ -13,6 +13,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.reader_table import (
     READERS,
     guess_format,
+    read_vocabularies,
     read_vocabulary,
 )
 from tests.vocabularies.whole import fail, read
@@ -250,3 +251,23 @@ def test_fhir_of_xml_or_without_codes_is_an_error_that_says_so(tmp_path):
     path.write_text('{"resourceType": "CodeSystem", "concept": [{"code": "1"}]}')
     assert fail(path).startswith(f"[E117] {path}: ")  # no address
     assert "E106" in fail(path, on_error="skip")
+
+
+def test_fhir_bad_element_of_a_concept_map_is_an_error_or_counted(tmp_path):
+    path = tmp_path / "map.json"
+    target = {"code": "2", "relationship": "equivalent"}
+    good = {"code": "1", "display": "a", "target": [target]}
+    group = {"source": "http://x/A", "target": "http://x/B"}
+    for bad in (None, {"target": ["fever"]}, {"code": "1", "target": 5}):
+        groups = [{**group, "element": [good, bad]}, {"source": "fever"}, "fever"]
+        path.write_text(json.dumps({"resourceType": "ConceptMap", "group": groups}))
+        assert "but element 2 of a group has: something else" in fail(path)
+        (concept,), report = read(path, on_error="skip")
+        assert (concept.cui, concept.codes) == ("A:1", {"B": ["2"]})
+        assert report.dropped["bad records"] == 3
+        own = tmp_path / "own.csv"
+        own.write_text("id,name\nB:2,fever\n")
+        (found,) = read_vocabularies([own], xrefs=[path], on_error="skip")
+        assert found.codes == {"A": ["1"]}
+        with pytest.raises(SapbertError, match="E117"):
+            list(read_vocabularies([own], xrefs=[path]))

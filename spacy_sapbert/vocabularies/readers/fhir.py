@@ -53,19 +53,18 @@ def read_fhir(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
     last = None
     for number, (place, member, head) in enumerate(read_lists(path), 1):
         report.read(path.name, 1)
+        if place == GROUPS:
+            yield from mapping_facts(group_mappings(member, path, report), report)
+            continue
         try:
             if place == CONCEPTS and head is not last:
                 last = head
                 version, copyright = (f"{head.get(key, '')}" for key in HEAD[1:3])
                 source = name_system(text_of(head["url"]))[1]
                 report.add_release(source, version, copyright)
-            if place == GROUPS:
-                facts = [*mapping_facts(group_mappings(member, report), report)]
-            else:
-                facts = [*CodeReader(head, options, report).read(place, member)]
+            facts = [*CodeReader(head, options, report).read(place, member)]
         except WRONG:
-            where = f"{place[-1]} {number}"
-            report.skip("bad records", bad_fhir(path, where, "something else"))
+            report.skip("bad records", bad_fhir(path, f"{place[-1]} {number}"))
         else:
             yield from facts
 
@@ -73,16 +72,13 @@ def read_fhir(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
 def read_fhir_mappings(
     path: Path, report: Report, options: ReadOptions
 ) -> Iterator[Mapping]:
-    """Yield the mappings of concept maps; a bad one is counted by `read_fhir`."""
+    """Yield the mappings of concept maps."""
     for place, member, _ in read_lists(path):
         if place == GROUPS:
-            try:
-                yield from [*group_mappings(member, report)]
-            except WRONG:
-                continue
+            yield from group_mappings(member, path, report)
 
 
-def bad_fhir(path: Path, where: str, got: str) -> SapbertError:
+def bad_fhir(path: Path, where: str, got: str = "something else") -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}: Expected a CodeSystem, ValueSet, ConceptMap or Bundle of FHIR in "
@@ -248,23 +244,39 @@ def is_inactive(concept: Map[str, Any], properties: list[tuple[str, Any]]) -> bo
     )
 
 
-def group_mappings(group: Map[str, Any], report: Report) -> Iterator[Mapping]:
-    """Yield the mappings of a group of a concept map."""
-    source, target = (
-        name_system(text_of(group[key]))[0] for key in ("source", "target")
-    )
-    for element in group["element"]:
-        label = text_of(element.get("display") or "")
-        for each in element.get("target") or ():
-            kind = each.get("relationship") or each.get("equivalence")
-            if kind not in RELATIONS or "code" not in each:
-                report.dropped["mappings with other predicates"] += 1
-                continue
-            yield Mapping(
-                0,
-                make_id(source, text_of(element["code"])),
-                make_id(target, text_of(each["code"])),
-                label,
-                text_of(each.get("display") or ""),
-                RELATIONS[kind],
-            )
+def group_mappings(group: Any, path: Path, report: Report) -> Iterator[Mapping]:
+    """Yield the mappings of a group of a concept map; a bad element is counted."""
+    try:
+        source = name_system(text_of(group["source"]))[0]
+        target = name_system(text_of(group["target"]))[0]
+        elements = [*group["element"]]
+    except WRONG:
+        report.skip("bad records", bad_fhir(path, "a group"))
+        return
+    for number, element in enumerate(elements, 1):
+        try:
+            rows = [*element_mappings(element, source, target, report)]
+        except WRONG:
+            report.skip("bad records", bad_fhir(path, f"element {number} of a group"))
+        else:
+            yield from rows
+
+
+def element_mappings(
+    element: Map[str, Any], source: str, target: str, report: Report
+) -> Iterator[Mapping]:
+    """Yield the mappings of an element of a group, whose systems have prefixes."""
+    label = text_of(element.get("display") or "")
+    for each in element.get("target") or ():
+        kind = each.get("relationship") or each.get("equivalence")
+        if kind not in RELATIONS or "code" not in each:
+            report.dropped["mappings with other predicates"] += 1
+            continue
+        yield Mapping(
+            0,
+            make_id(source, text_of(element["code"])),
+            make_id(target, text_of(each["code"])),
+            label,
+            text_of(each.get("display") or ""),
+            RELATIONS[kind],
+        )
