@@ -18,7 +18,7 @@ from spacy_sapbert.io.reading import check_file, read_line_blocks
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from spacy_sapbert.vocabularies.locate import Unpacked
-from spacy_sapbert.vocabularies.reader_table import find_vocabulary
+from spacy_sapbert.vocabularies.reader_table import find_file, list_readers
 from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
 from training.trainer.settings import (
@@ -37,7 +37,7 @@ def list_tables(vocabulary: Path) -> list[Path]:
     """Return the files with the names of a vocabulary."""
     unpacked = Unpacked()
     with unpacked.name_errors():
-        path, format, _ = find_vocabulary(vocabulary, None, unpacked)
+        path, format, _ = find_file(vocabulary, list_readers(), unpacked)
     if vocabulary.is_file():
         return [vocabulary]
     return find_table(path, "MRCONSO") if format == "rrf" else [*vocabulary.iterdir()]

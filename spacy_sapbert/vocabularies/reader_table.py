@@ -247,7 +247,7 @@ READERS: dict[str, Reader] = {
 }
 # A file of a release of SNOMED CT that does not stand for the release
 RF2 = re.compile(r"(?:sct2|der2)_(?!Concept_\w*Snapshot)", re.IGNORECASE)
-RETIRED = ("*.tsv", "*.csv", "*.txt")  # names of files of retired ids
+RETIRED = {"retired ids": Reader("retired ids", "", ("*.tsv", "*.csv", "*.txt"))}
 
 
 def list_readers() -> dict[str, Reader]:
@@ -272,20 +272,19 @@ def guess_format(path: Path) -> str:
     """Return the format of a file, a folder or a `.zip`, by names and first bytes."""
     unpacked = Unpacked()
     with unpacked.name_errors():
-        return find_vocabulary(path, None, unpacked).format
+        return find_file(path, list_readers(), unpacked).format
 
 
-def find_vocabulary(path: Path, format: str | None, unpacked: Unpacked) -> Found:
+def find_file(path: Path, readers: Map[str, Reader], unpacked: Unpacked) -> Found:
     """Find the file that is read of a path.
 
-    Of a folder or `.zip` it is the one whose format is the first of `READERS`, then the
+    Of a folder or `.zip` it is the one whose format is the first of `readers`, then the
     one whose name has the first pattern of this, then the one nearest to the top.
 
     Args:
-        format: A key of `READERS`; None = any.
+        readers: One reads a file whatever its name.
         unpacked: Gets the folder of a `.zip`.
     """
-    readers = list_readers() if format is None else {format: find_reader(format)}
     ranks: dict[Path, tuple[int, int]] = {}
     rf2: list[Path] = []
 
@@ -298,7 +297,8 @@ def find_vocabulary(path: Path, format: str | None, unpacked: Unpacked) -> Found
                 return ranks.setdefault(file, (number, place))
         return None
 
-    files = unpacked.find(path, rank, is_known=format is not None)
+    is_known = len(readers) == 1
+    files = unpacked.find(path, rank, is_known=is_known)
     chosen = rank(files[0]) if files else None
     if chosen is None and rf2:
         raise SapbertError(
@@ -307,50 +307,33 @@ def find_vocabulary(path: Path, format: str | None, unpacked: Unpacked) -> Found
             f"{rf2[0].name}. Pass the folder of the release, or its `Snapshot` "
             "folder; Full and Delta also have states of other days.",
         )
-    if chosen is None and (format is None or not files):
+    name = [*readers][chosen[0] if chosen else 0]
+    if not files and is_known:
+        raise missing_in_folder(file=" or ".join(readers[name].patterns), folder=path)
+    if chosen is None and not is_known:
         if files and not files[0].exists():
             raise missing_file(path=path)
-        if format is not None:
-            names = " or ".join(readers[format].patterns)
-            raise missing_in_folder(file=names, folder=path)
-        formats = ", ".join(readers)
         raise SapbertError(
             "E110",
             f"Expected a file name of a known format, but got {path}. Pass `--format` "
-            f"with one of: {formats}.",
+            f"with one of: {', '.join(readers)}.",
         )
-    name = [*readers][chosen[0] if chosen else 0]
-    if not readers[name].is_folder or len({file.parent for file in files}) > 1:
-        check_one(files, path)
-    first = files[0]
-    others = [file for file, key in ranks.items() if chosen and key[0] == chosen[0]]
-    if readers[name].is_folder:  # those of its folder belong to it
-        others = [file for file in others if file.parent != first.parent]
-    return Found(first, name, [file for file in others if file != first])
-
-
-def check_one(files: Sequence[Path], path: Path) -> None:
-    """Check that it is known which file of a folder or `.zip` is meant."""
-    if len(files) != 1:
+    is_folder = readers[name].is_folder
+    if len({file.parent if is_folder else file for file in files}) > 1:
         raise SapbertError(
             "E110",
             f"Expected one file to read in {path}, but got several: "
             f"{list_some(files)}. Pass one of them.",
         )
-
-
-def find_retired(path: Path, unpacked: Unpacked) -> Path:
-    """Find the file of retired ids at a path or inside it."""
-
-    def rank(file: Path) -> tuple[int, int] | None:
-        places = [n for n, pattern in enumerate(RETIRED) if has_name(file, pattern)]
-        return (0, places[0]) if places else None
-
-    files = unpacked.find(path, rank, is_known=True)
-    if not files:
-        raise missing_in_folder(file=" or ".join(RETIRED), folder=path)
-    check_one(files, path)
-    return files[0]
+    first, *_ = files
+    others = [
+        file
+        for file, (number, _) in ranks.items()
+        if chosen and number == chosen[0] and file != first
+        # those of its folder belong to a release
+        if not is_folder or file.parent != first.parent
+    ]
+    return Found(first, name, others)
 
 
 def read_vocabulary(
@@ -428,14 +411,16 @@ def read_vocabularies(
     if on_error not in ("fail", "skip"):
         raise unknown_on_error(value=on_error)
     files = [*paths, *xrefs, *retired]
+    readers = list_readers()
+    asked = readers if format is None else {format: find_reader(format)}
+    wanted = [asked] * len(paths) + [readers] * len(xrefs) + [RETIRED] * len(retired)
     unpacked = Unpacked()
     with unpacked.name_errors():
-        found = [find_vocabulary(path, format, unpacked) for path in paths]
-        found += [find_vocabulary(path, None, unpacked) for path in xrefs]
-        retired = [find_retired(path, unpacked) for path in retired]
+        found = [*map(find_file, files, wanted, [unpacked] * len(files))]
+    others = found[len(paths) : len(files) - len(retired)]  # of `xrefs`
     formats = [each.format for each in found[: len(paths)]]
     known = {option for name in formats for option in find_reader(name).takes}
-    of_others = {o for each in found for o in find_reader(each.format).takes}
+    of_others = {o for each in others for o in find_reader(each.format).takes}
     known |= of_others.intersection(XREF_OPTIONS)
     names = ", ".join(dict.fromkeys(formats))
     for option in [option for option in options if option not in known]:
@@ -450,32 +435,28 @@ def read_vocabularies(
         leave_out(name, names)
         del options[option]
     reports = [Report() for _ in files] if reports is None else reports
-    formats += [each.format for each in found[len(paths) :]]
-    formats += ["retired ids"] * len(retired)
-    for path, name, report in zip(files, formats, reports, strict=True):
-        report.path, report.format, report.on_error = str(path), name, on_error
-    for (file, _, others), report in zip(found, reports, strict=False):
-        if others:
-            not_read = list_some(other.name for other in others)
-            report.notes.append(f"{file.name} is read, not {not_read}.")
-    xrefs = [each.path for each in found[len(paths) :]]
-    paths = [each.path for each in found[: len(paths)]]
-    releases = [*map(Release, paths, reports)]
+    for path, each, report in zip(files, found, reports, strict=True):
+        report.path, report.format, report.on_error = str(path), each.format, on_error
+        if each.others:
+            not_read = list_some(other.name for other in each.others)
+            report.notes.append(f"{each.path.name} is read, not {not_read}.")
+    inputs = [*zip((each.path for each in found), reports, strict=True)]
+    releases = [Release(*each) for each in inputs[: len(paths)]]
     # What an extension says of the concepts of a release is read together with it.
     alone = []
-    for path, report in zip(xrefs, reports[len(paths) :], strict=False):
-        if find_reader(report.format).gate and report.format in formats[: len(paths)]:
+    for path, report in inputs[len(paths) : len(files) - len(retired)]:
+        if find_reader(report.format).gate and report.format in formats:
             releases.append(Release(path, report, keeps=add_unmapped))
         else:
             alone.append(Release(path, report))
-    inputs = open_releases(releases, options)
-    concepts = inputs[0] if len(inputs) == 1 else unite_vocabularies(inputs)
+    read = open_releases(releases, options)
+    concepts = read[0] if len(read) == 1 else unite_vocabularies(read)
     if retired or alone:
         chosen = {key: options[key] for key in XREF_OPTIONS if key in options}
         chosen["cui_pattern"] = ".+"  # ids of any vocabulary
         with unpacked.name_errors():
             mapped = [open_other(other, chosen) for other in alone]
-        of_retired = [*zip(retired, reports[len(found) :], strict=True)]
+        of_retired = inputs[len(files) - len(retired) :]
         concepts = add_from_files(
             concepts, mapped, of_retired, add_unmapped=add_unmapped
         )
