@@ -37,7 +37,7 @@ SET = re.findall(r"""--(vars\.\w+) (\\?"[^"]*"|[^\s`'"\\]+)""", TEXT)
 TYPED = {*re.findall(r"spacy project run (\w+)", TEXT)}
 FOUND, LINKED = "mentions found", "mentions found and linked"
 # the tests below type them
-HERE = {"all", "annotated", "open", "sample", "serve", "unpack"}
+HERE = {"all", "annotated", "open", "sample", "serve"}
 
 
 @pytest.fixture
@@ -87,9 +87,7 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(load, words):
         assert not [path for path in paths if not re.fullmatch(r"[\w./-]+", path)]
         for line in command["script"]:
             own = r"(experiments/annotated|assets/sample)/\w+\.py( |$)"
-            modules = (
-                r"-m (spacy|spacy_sapbert|training|experiments\.[.\w]+|build|zipfile) "
-            )
+            modules = r"-m (spacy|spacy_sapbert|training|experiments\.[.\w]+|build) "
             assert re.match(rf"python ({modules}|{own})", line)
             assert line.count("python ") == 1
 
@@ -101,7 +99,7 @@ def test_steps_of_workflows_find_what_they_need(load):
     demo = project["workflows"]["demo"]
     for name, steps in [
         *project["workflows"].items(),
-        *((command, [command]) for command in ("serve", "unpack", "open")),
+        *((command, [command]) for command in ("serve", "open")),
     ]:
         there = {asset["dest"] for asset in project["assets"]}
         there.add(project["vars"]["vocabulary"])
@@ -201,9 +199,7 @@ def test_all_ends_with_packages(tiny_encoder, project, run):
     assert (project / "results" / "umls" / "evaluation.json").is_file()
 
 
-def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
-    tiny_encoder, project, run
-):
+def test_open_vocabularies_become_a_pipeline(tiny_encoder, project, run):
     folder = project / "assets" / "open"
     folder.mkdir()
     for name, cui in [("doid", "C0000008"), ("mondo", "C0000002")]:
@@ -212,11 +208,6 @@ def test_open_vocabularies_are_unpacked_and_become_a_pipeline(
     shutil.copy(EXAMPLES / "obographs" / "doid-2026.json", folder / "hp.json")
     mesh = (EXAMPLES / "mesh" / "desc2024.xml").read_bytes()
     (folder / "desc2026.gz").write_bytes(gzip.compress(mesh))
-    for name in ("icd10cm", "rxnorm"):
-        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
-            archive.writestr("rrf/a.txt", name)
-    run("unpack")
-    assert (folder / "rxnorm" / "rrf" / "a.txt").read_text("utf8") == "rxnorm"
     run("open", ".", "--vars.encoder", tiny_encoder)
     nlp = spacy.load(project / "models" / "open" / "pipeline")
     text = "fever doid and fever mondo, exact, pyrexia"
