@@ -144,7 +144,7 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
 @with_reader_options
 def main(
     inputs: list[Path] = typer.Argument(
-        ..., help="Files or release folders; concepts with the same id are merged."
+        ..., help="Files, folders or .zip; concepts with the same id are merged."
     ),
     output: Path = typer.Option(
         ...,

@@ -347,7 +347,7 @@ def read_vocabulary(
     """Read a vocabulary of any format.
 
     Args:
-        path: A file, or the folder of a release.
+        path: A file, or a folder or a `.zip` with a release, or a file in a `.zip`.
         format: A key of `READERS`; None = by the name of the file.
         on_error: "fail", or "skip" to count invalid rows and continue.
         report: Filled with counts while the vocabulary is read.
@@ -387,8 +387,8 @@ def read_vocabularies(
     """Read vocabularies as one, sorted by id.
 
     Args:
-        paths: Files or release folders, the one whose names and definitions are
-            preferred first.
+        paths: See `read_vocabulary`; the one whose names and definitions are preferred
+            first.
         format: Of all of them; None = by the names of the files.
         on_error: "fail", or "skip" to count invalid rows and continue.
         xrefs: Vocabularies whose names are added to the concepts that they are mapped

@@ -46,6 +46,8 @@ for format, path in json.load(sys.stdin):
 """
 MB = 1 << 20
 MESH = b"<DescriptorRecordSet><DescriptorRecord>"
+FHIR = b'{"resourceType": "ConceptMap", "group": [{"element": ['
+OWL = b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'>"
 
 
 def write(folder: Path, name: str, data: bytes) -> Path:
@@ -76,6 +78,8 @@ STREAMS = [
     ("jsonl", "x.jsonl.gz", b'{"cui": "a", "name": "', b"a" * MB),
     ("obographs", "x.json.gz", b'{"graphs": [{"nodes": [', b" " * MB),
     ("mesh", "desc.xml.gz", MESH, b"<b>" * (MB // 3)),
+    ("fhir", "x.json.gz", FHIR, b"{}," * (MB // 3)),
+    ("rdf", "x.owl.gz", OWL, b"<a><rdf:rest>" * (MB // 13)),
     ("biocxml", "x.xml.gz", b"<collection><document>", b"a" * MB),
     ("documents", "x.jsonl.gz", b'{"text": [', b"[]," * (MB // 3)),
     ("documents", "x.spacy", b"", bytes(MB)),

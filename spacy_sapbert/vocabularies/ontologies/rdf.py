@@ -33,6 +33,7 @@ DEPTH = 100  # elements in each other
 # of the members of a list that is written as `rdf:rest` in `rdf:rest`; thousands in the
 # enumerations of the NCI Thesaurus, which have no concepts
 LIST_DEPTH = DEPTH - 20
+MOST_DEPTH = 500_000  # in all; a list with half as many members needs 200 MB
 BATCH = 10_000  # statements that are stored at once
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -323,11 +324,12 @@ def check_xml(path: Path, report: Report) -> Iterator[bytes]:
             return
         if not cut_depth and tags[depth - 1].endswith(REST):
             cut, cut_depth = parser.CurrentByteIndex, depth
+        limit = MOST_DEPTH if cut_depth else DEPTH
+        if depth > limit:
+            line = parser.CurrentLineNumber
+            raise nested_too_deep(path=path, line=line, limit=limit)
         if cut_depth:
             report.dropped["members of long lists"] += tag.endswith(FIRST)
-        elif depth > DEPTH:
-            line = parser.CurrentLineNumber
-            raise nested_too_deep(path=path, line=line, limit=DEPTH)
         else:
             tags[depth] = tag
 
