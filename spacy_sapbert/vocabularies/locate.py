@@ -17,8 +17,9 @@ from ..io.reading import check_unpacked
 from ..io.temporary_db import no_temporary_space
 
 DEPTH = 12  # folders in each other; those of SNOMED CT have 4
+MOST_FILES = 100_000
 # What systems and programs put beside files, and what a release of ICD-10-CM changed
-JUNK = re.compile(r"\.|__MACOSX|~\$|icd10\w+_addenda", re.IGNORECASE)
+JUNK = re.compile(r"\.|__MACOSX|~\$|(?:icd10.*|order|codes)[-_ ]addenda", re.IGNORECASE)
 ZIPS = 3  # in each other
 ZIP = 1 << 30  # rank of a `.zip` in a folder: after all formats
 SHOWN = 10  # files in an error
@@ -50,9 +51,16 @@ def list_folder(folder: Path) -> list[Path]:
 
 def walk(folder: Path) -> Iterator[Path]:
     """Yield the files inside a folder, those nearest to the top first."""
-    level = [folder]
+    level, count = [folder], 0
     for _ in range(DEPTH):
         inside = [path for each in level for path in list_folder(each)]
+        count += len(inside)
+        if count > MOST_FILES:
+            raise SapbertError(
+                "E007",
+                f"{folder}: Expected the folder of a release, with at most "
+                f"{MOST_FILES:,} files, but got more. Name the file or the folder.",
+            )
         yield from (path for path in inside if path.is_file())
         level = [path for path in inside if path.is_dir()]
 

@@ -192,7 +192,7 @@ READERS: dict[str, Reader] = {
     "icd10cm": Reader(
         "the tabular list of ICD-10-CM: `<diag><name>A00</name><desc>Cholera</desc>…`",
         "readers.icd10cm:read_icd10cm",
-        ("*icd10cm_tabular*.xml", "*.xml"),
+        ("*icd10cm?tabular*.xml", "*.xml"),
         ("type",),
         mark=re.compile(rb"<ICD10CM\.tabular"),
     ),
@@ -200,7 +200,10 @@ READERS: dict[str, Reader] = {
         "the codes of ICD-10-CM or ICD-10-PCS: `00001 A00 0 Cholera … Cholera`, or "
         "`A000 Cholera due to …`",
         "readers.icd10cm:read_code_list",
-        ("icd10cm_order*.txt", "icd10cm_codes*.txt", "icd10pcs_order*.txt"),
+        (
+            *("icd10cm?order*.txt", "icd10cm?codes*.txt"),
+            *("icd10pcs?order*.txt", "icd10pcs?codes*.txt"),
+        ),
         ("type",),
     ),
     "jsonl": Reader(

@@ -12,6 +12,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
+from spacy_sapbert.vocabularies import locate
 from spacy_sapbert.vocabularies.concepts import concept_to_json
 from spacy_sapbert.vocabularies.locate import has_name
 from spacy_sapbert.vocabularies.reader_table import (
@@ -179,6 +180,11 @@ HP = {
 RELEASES = [
     (ICD10CM, "icd10cm_list", "icd10cm_order_2026.txt", "icd10cm_codes_2026.txt"),
     ({**ICD10CM, **TABULAR}, "icd10cm", "icd10cm_tabular_2026.xml", ""),
+    (
+        # as the NCHS writes them since 2023
+        {f"x 2027/{name.replace('_', '-')}": ICD10CM[name] for name in ICD10CM},
+        *("icd10cm_list", "icd10cm-order-2026.txt", "icd10cm-codes-2026.txt"),
+    ),
     (MESH, "mesh", "desc2026.xml", "supp2026.gz"),
     (HP, "obo", "hp.obo", ""),
 ]
@@ -272,6 +278,14 @@ def test_damaged_zip_is_an_error(tmp_path, monkeypatch):
     write_zip(path, {"x.obo": b"a", "x.obo/y.obo": b"a"})
     with pytest.raises(SapbertError, match="E004"):
         read_vocabulary(path)
+
+
+def test_folder_with_too_many_files_is_an_error(tmp_path, monkeypatch):
+    write(tmp_path, {f"a/{number}.txt": b"" for number in range(3)})
+    write(tmp_path, {"a/own.csv": b"id,name\n1,fever\n"})
+    assert len(read(tmp_path)[0]) == 1
+    monkeypatch.setattr(locate, "MOST_FILES", 4)
+    assert fail(tmp_path).startswith(f"[E007] {tmp_path}: Expected the folder of a re")
 
 
 def test_zips_in_each_other_are_unpacked_three_times(tmp_path):

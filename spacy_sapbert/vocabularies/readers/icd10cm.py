@@ -29,7 +29,7 @@ EXCEPTION = re.compile(
     r"7th characters? (.+) do not apply to codes in category (\w+) "
     r"with 6th character (.+)"
 )
-LISTS = ("icd10cm_order*.txt", "icd10cm_codes*.txt")
+LISTS = ("icd10cm?order*.txt", "icd10cm?codes*.txt")
 # Rows of a list: its number, the code, whether it is billable, two names; or code, name
 ORDER_ROW = re.compile(r"\d{5} (\w{3,7}) +([01]) (.{60}) (.+)")
 CODE_ROW = re.compile(r"(\w{3,7}) +(\S.*)")
