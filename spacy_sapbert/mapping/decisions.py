@@ -8,7 +8,7 @@ from ..formats.gold import is_no_id
 from ..io.tables.spreadsheets import Cell
 from ..io.version import __version__
 from ..vocabularies.sssom import COLUMNS, NAME, NOTHING, PERSON, SIMILAR, make_curie
-from .lookup import EXACT, LINKED, Found
+from .lookup import EXACT, LINKED, Found, propose
 from .terms import CODE, MEANING, SIDE
 
 if TYPE_CHECKING:
@@ -94,19 +94,7 @@ def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
     same = [one for one in found.candidates if one["cui"] == chosen]
     concept = kb.concept(chosen)
     if not same and concept is not None:
-        same = [
-            {
-                "cui": concept.cui,
-                "name": concept.name,
-                "alias": concept.name,
-                "score": 0.0,
-                "rank": 1,
-                "types": concept.types,
-                "codes": concept.codes,
-                "tie": None,
-                "probability": None,
-            }
-        ]
+        same = [propose(concept, concept.name, 0.0)]
     first = found.candidates[0]["cui"] if found.candidates else None
     dropped = found.dropped if chosen == first else ()
     found = replace(found, cui=chosen, note=None, candidates=same)

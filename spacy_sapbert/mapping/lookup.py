@@ -5,12 +5,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..kb.filters import choose_codes
+from ..kb.ids import read_term
 from ..linking.candidates import Candidate
-from ..linking.certainty import Certainty, judge_link
+from ..linking.certainty import AMBIGUOUS, Certainty, judge_link
 from ..linking.filters import Filter
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
-from ..linking.text import Rules, list_words, rules_of
+from ..linking.text import Rules, list_words, read_mention, rules_of
+from ..vocabularies.concepts import Concept
 from .laboratory import Tests
 from .terms import (
     CODE,
@@ -30,14 +33,14 @@ if TYPE_CHECKING:
 
 EXACT, LINKED, REVIEW, NONE = "exact", "linked", "review", "none"
 STATUSES = {
-    EXACT: "the term is a name of the concept, and the link is sure",
+    EXACT: "the term is a name or id of the concept, and the link is sure",
     LINKED: "the link is sure",
     REVIEW: "not sure, ambiguous, or the term says more: choose an id, or NIL",
     NONE: "no concept may be right",
 }
 TERMS_AT_ONCE = 256
 HOPELESS = 0.05  # probability below which the first candidate is not to be reviewed
-DROPPED = "dropped"  # a note
+DROPPED, RETIRED = "dropped", "retired"  # notes
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,18 @@ def map_batch(
         excluded = tests.list_excluded(query.unit, query.specimen)
         key = query.types, query.languages, excluded
         groups.setdefault(key, []).append(index)
+    coded: set[int] = set()
     for (types, languages, excluded), indices in groups.items():
         allowed = options.filter.replace(
             types=types or options.filter.types,
             languages=languages or options.filter.languages,
             deny=(*options.filter.deny, *excluded),
         )
+        for index in indices:
+            if found := find_coded(kb, queries[index].term, options, allowed):
+                coded.add(index)
+                results[index] = replace(found, candidates=found.candidates[:k])
+        indices = [index for index in indices if index not in coded]
         rules = list_rules(kb, allowed)
         readings = [list_readings(queries[index].term, rules) for index in indices]
         texts = list(dict.fromkeys(chain(*readings)))
@@ -126,6 +135,57 @@ def map_batch(
                 found = describe(max(read, key=quality))
                 results[index] = replace(found, candidates=found.candidates[:k])
     return results
+
+
+def find_coded(
+    kb: "KnowledgeBase", term: str, options: LinkOptions, filter: Filter
+) -> Found | None:
+    """Return what a term means that is an id or a code; None = it is neither.
+
+    It stands for itself: names that look like it are no candidates. A code is not sure
+    if several concepts have it, as their code or name, or if it is broader or narrower.
+    """
+    id = read_term(kb.store, term)
+    if not id.cuis:
+        return None
+    left = kb.resolve_filter(filter)
+    numbers = kb.store.numbers_of_cuis(id.cuis)
+    concepts = {numbers[c]: None for c in id.cuis if left.concepts[numbers[c]]}
+    if not concepts:
+        return None
+    if id.is_code:
+        mention, language = read_mention(term), filter.document_language
+        for named in kb.searcher.names.find_named([mention], language)[mention]:
+            if left.matches(named.name):
+                concepts.setdefault(named.name.concept)
+    sure = len(concepts) == 1 and not id.relation
+    candidates = []
+    for rank, number in enumerate(concepts, 1):
+        one = propose(kb.store.read_concept(number), term.strip(), 1.0, rank)
+        one["codes"] = choose_codes(one["codes"], options.codes)
+        one["probability"] = 1.0 if sure else None
+        candidates.append(one)
+    if not sure:
+        said = AMBIGUOUS if len(concepts) > 1 else id.relation
+        return Found(term, REVIEW, None, said, candidates, "tied")
+    note = RETIRED if id.replaced else None
+    status, cui = LINKED if note else EXACT, candidates[0]["cui"]
+    return Found(term, status, cui, note, candidates, "sure")
+
+
+def propose(concept: Concept, alias: str, score: float, rank: int = 1) -> Candidate:
+    """Return a concept that was not found by a search as a candidate."""
+    return {
+        "cui": concept.cui,
+        "name": concept.name,
+        "alias": alias,
+        "score": score,
+        "rank": rank,
+        "types": concept.types,
+        "codes": concept.codes,
+        "tie": None,
+        "probability": None,
+    }
 
 
 def list_rules(kb: "KnowledgeBase", filter: Filter) -> tuple[Rules, ...]:

@@ -8,9 +8,9 @@ from typing_extensions import TypedDict
 
 from ..formats.page.addresses import concept_url
 from ..kb.database import is_encodable
+from ..kb.ids import read_term
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.candidates import Candidate
-from ..linking.sources import normalize_prefix
 from ..linking.text import clean_text, fold_letters, name_form
 from ..vocabularies.concepts import Concept
 from .problems import RequestError
@@ -242,40 +242,12 @@ def show_names(
     ]
 
 
-def find_code(kb: KnowledgeBase, text: str) -> dict[str, str]:
-    """Return the concepts that a text names by an id, a retired id, or a code.
-
-    Args:
-        text: As people write it, e.g. "C0027051", "i21", "ICD10CM:I21".
-
-    Returns:
-        What the text names, by id of the concept: an id, or a source and its code.
-    """
-    text = text.strip()
-    if " " in text or not is_encodable(text):
-        return {}
-    found: dict[str, str] = {}
-    spellings = [*dict.fromkeys((text, text.upper()))]
-    for spelled in spellings:
-        if concept := kb.concept(spelled):
-            found.setdefault(concept.cui, spelled)
-    sources = kb.store.sources_of_codes
-    rows = kb.store.find_codes(sources, spellings)
-    prefix, colon, _ = text.partition(":")
-    if colon:
-        wanted = normalize_prefix(prefix)
-        same = [source for source in sources if normalize_prefix(source) == wanted]
-        rows += kb.store.find_codes(same, [s.partition(":")[2] for s in spellings])
-    for cui, source, code in rows:
-        found.setdefault(cui, f"{source} {code}")
-    return found
-
-
 def describe_codes(kb: KnowledgeBase, text: str, k: int) -> list[FoundConcept]:
-    """Return the concepts of `find_code` as a search shows them."""
-    found = find_code(kb, text)
-    names = kb.store.names_of_cuis(found)
-    rows = ((cui, names.get(cui, cui), named) for cui, named in found.items())
+    """Return the concepts whose id or code a text is, as a search shows them."""
+    found = read_term(kb.store, text, is_search=True)
+    names = kb.store.names_of_cuis(found.cuis)
+    pairs = zip(found.cuis, found.names, strict=True)
+    rows = [(cui, names.get(cui, cui), named) for cui, named in pairs]
     return show_names(kb, rows, k)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kb.ids import FoundId, find_id
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.naming import Named
 from ..kb.nearest import bound
@@ -32,7 +33,6 @@ from .chances import (
     is_apart,
     list_values,
 )
-from .ids import FoundId, find_id
 
 RIGHT, NEAR, WRONG, RETIRED = "right", "near", "wrong", "retired"
 UNKNOWN, UNSURE = "unknown", "unsure"

@@ -120,6 +120,68 @@ def test_map_queries_reads_no_word_as_a_code(kb, term):
     assert (mapped.read_as, mapped.status != "exact") == (term, True)
 
 
+CODES = {"ICD10CM": ["I21.9"], "MSH": ["D009203"], "SNOMEDCT_US": ["22298006"]}
+CODED = [
+    Concept("C0027051", ["Infarct"], ["T047"], codes=CODES, retired=["C0000999"]),
+    Concept("C0000002", ["Diabetes"], codes={"ICD10CM": ["E11.9"]}),
+    Concept("C0000003", ["Type 2 diabetes"], codes={"ICD10CM": ["E11.9"]}),
+    Concept("C0000004", ["Fracture"], codes={"ICD10": ["T12", "P53", "12"]}),
+    Concept("C0000005", ["Twelfth vertebra", "T12"]),
+    Concept("C0000006", ["Marfan"], codes={"ORPHA": ["558"], "HPO": ["HP:0000006"]}),
+    Concept("C0000007", ["Bone"], related_codes={"broader": {"ICD10": ["Q77.3"]}}),
+]
+# What a cell of a column has, its status, and the concepts that are candidates
+CODED_TERMS = [
+    *((t, "exact", ["C0027051"]) for t in ("C0027051", "c0027051", "UMLS:C0027051")),
+    *((t, "exact", ["C0027051"]) for t in (" I21.9", "i21.9", "ICD10CM:I21.9")),
+    *((t, "exact", ["C0027051"]) for t in ("MESH:D009203", "D009203", "MSH:D009203")),
+    *((t, "exact", ["C0027051"]) for t in ("22298006", "SNOMEDCT_US:22298006")),
+    *((t, "exact", ["C0000006"]) for t in ("ORPHA:558", "Orphanet:558", "HP:0000006")),
+    ("C0000999", "linked", ["C0027051"]),  # was retired
+    ("E11.9", "review", ["C0000002", "C0000003"]),
+    ("T12", "review", ["C0000004", "C0000005"]),  # a code, and a name of another
+    ("P53", "exact", ["C0000004"]),
+    ("Q77.3", "review", ["C0000007"]),  # is broader
+]
+
+
+@pytest.fixture(scope="module")
+def coded_kb(make_kb, tmp_path_factory) -> KnowledgeBase:
+    return load_kb(make_kb(tmp_path_factory.mktemp("codes"), CODED, backend="exact"))
+
+
+@pytest.mark.parametrize(("term", "status", "cuis"), CODED_TERMS)
+def test_map_queries_ids_and_codes_stand_alone(coded_kb, term, status, cuis):
+    options = LinkOptions(k=5, threshold=0)
+    (found,) = map_queries(coded_kb, [Query(term)], options)
+    assert [one["cui"] for one in found.candidates] == cuis
+    certain = status != "review"
+    assert (found.status, found.cui) == (status, cuis[0] if certain else None)
+    assert found.candidates[0]["probability"] == (1.0 if certain else None)
+    notes = {"C0000999": "retired", "Q77.3": "broader"}
+    said = notes.get(term, "ambiguous" if len(cuis) > 1 else None)
+    assert found.note == said
+
+
+@pytest.mark.parametrize(
+    "term", ["p53", "t12", "B12", "12", "558", "C7777777", "MESH:D1", "I21.9 Infarct"]
+)
+def test_map_queries_what_only_looks_like_an_id_is_a_term(coded_kb, term):
+    options = LinkOptions(k=5, threshold=0)
+    (found,) = map_queries(coded_kb, [Query(term)], options)
+    assert len(found.candidates) > 2 or found.note == "empty"
+    assert not any(one["alias"] == term for one in found.candidates)
+
+
+def test_map_queries_an_id_that_a_filter_excludes_is_no_candidate(coded_kb):
+    for term in ("C0027051", "I21.9"):
+        query, options = Query(term), LinkOptions(filter=Filter(deny=["C0027051"]))
+        (found,) = map_queries(coded_kb, [query], options)
+        assert "C0027051" not in [one["cui"] for one in found.candidates]
+        (found,) = map_queries(coded_kb, [Query(term, ("T047",))], LinkOptions())
+        assert found.cui == "C0027051"
+
+
 def make_link(alias: str, score: float, cui: str | None = "X:1", p: float = 0.9) -> Any:
     first: Any = {"cui": "X:1", "alias": alias, "score": score, "probability": p}
     other: Any = {"cui": "X:2", "alias": "Cough", "score": 0.5}

@@ -5,6 +5,7 @@ import datetime
 import io
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from openpyxl import Workbook, load_workbook
@@ -12,6 +13,7 @@ from openpyxl import Workbook, load_workbook
 from spacy_sapbert import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.vocabularies.concepts import Concept
+from tests.mapping.test_lookup import CODED, CODED_TERMS
 
 from .conftest import JSON, LocalClient
 
@@ -60,6 +62,25 @@ def test_a_download_has_what_was_shown_although_another_version_is_used(
     body["mapped"]["ward fever"]["chosen"] = shown["cui"]
     data = download(newer, body, "sssom.tsv")
     assert f'#object_source_version: "{body["kb"]}"' in data.decode()
+
+
+def test_ids_are_known_alike_by_map_column_and_reconcile(open_local, make_kb, tmp_path):
+    client = open_local(make_kb(tmp_path, CODED, backend="exact"))
+    terms = [*{term: status for term, status, _ in CODED_TERMS}]
+    found = client.post("/column/map", {"terms": terms, "k": 5}).json()["found"]
+    queries = json.dumps({str(n): {"query": term} for n, term in enumerate(terms)})
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    body = urlencode({"queries": queries}).encode()
+    answers = client.send("POST", "/reconcile", body, form).json()
+    for (term, status, cuis), one, answer in zip(
+        CODED_TERMS, found, answers.values(), strict=True
+    ):
+        assert (one["status"], [c["cui"] for c in one["candidates"]]) == (status, cuis)
+        results = answer["result"]
+        assert [result["id"] for result in results] == cuis, term
+        assert [result["match"] for result in results] == [status != "review"] * len(
+            cuis
+        )
 
 
 CELLS = [-1.5, 7, True, datetime.date(2026, 1, 2), None, "=1+1", "-1.5", "0012"]

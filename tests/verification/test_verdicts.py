@@ -8,6 +8,12 @@ import pytest
 import srsly
 
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.ids import (
+    FoundId,
+    find_id,
+    has_check_digit,
+    repair_digits,
+)
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named
 from spacy_sapbert.kb.store import NameOfKey
@@ -19,12 +25,6 @@ from spacy_sapbert.verification.chances import (
     is_short,
     is_spelled,
     weigh,
-)
-from spacy_sapbert.verification.ids import (
-    FoundId,
-    find_id,
-    has_check_digit,
-    repair_digits,
 )
 from spacy_sapbert.verification.verdicts import (
     Claim,
@@ -62,7 +62,7 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
             lists = {
                 k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
             }
-            assert find_id(kb.store, id) == FoundId(**lists), id
+            assert find_id(kb.store, id)._replace(names=()) == FoundId(**lists), id
     swapped, broader = Verifier(kb).verify(
         ["Myocardial infarction", "Diabetes mellitus"], ["22289006", "E14"]
     )

@@ -14,9 +14,10 @@ from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.certainty import judge_link
 from ...linking.link import Linked
+from ...linking.options import LinkOptions, change_options
+from ...mapping.lookup import find_coded
 from ...mapping.terms import FOR_PEOPLE, is_term, list_dropped
 from ...vocabularies.concepts import Concept
-from ..lookup import find_code
 from ..problems import INVALID, status_of
 from ..requests import check_texts
 from ..search import count_types, name_type
@@ -159,17 +160,10 @@ def describe_candidate(
     }
 
 
-def describe_found(
-    service: Service, text: str, linked: Linked, coded: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the candidates of a query: those that it names, then the others.
-
-    Args:
-        coded: Of `describe_coded`; beside them no other candidate matches.
-    """
-    match = not coded and is_match(text, linked)
-    known = {one["id"] for one in coded}
-    others = [
+def describe_found(text: str, linked: Linked) -> list[dict[str, Any]]:
+    """Return the candidates of a query."""
+    match = is_match(text, linked)
+    return [
         describe_candidate(
             one,
             one["alias"] if one["alias"] != one["name"] else "",
@@ -177,9 +171,7 @@ def describe_found(
             match=match and place == 0,
         )
         for place, one in enumerate(linked.candidates)
-        if one["cui"] not in known
     ]
-    return [*coded, *others]
 
 
 Filter = dict[str, list[str]]  # the fields of a filter that are set
@@ -206,25 +198,26 @@ def make_filter(kb: KnowledgeBase, query: ReconcileQuery) -> Filter | None:
 
 
 def describe_coded(
-    kb: KnowledgeBase, query: ReconcileQuery, filter: Filter
+    kb: KnowledgeBase, query: ReconcileQuery, options: LinkOptions
 ) -> list[dict[str, Any]]:
-    """Return the candidates of a query that is an id or a code, if it is one.
+    """Return the candidates of a query that is an id or a code, as a column has them.
 
-    Args:
-        filter: Of the query; only its `types` and `allow` narrow ids.
+    They stand alone. A query that is neither has none, nor has one whose filter is
+    wrong.
     """
-    # A term without digits is not looked up: a code such as "MI" is also a name.
-    is_code = any(map(str.isdigit, query.query))
-    concepts = map(kb.concept, find_code(kb, query.query) if is_code else [])
-    allowed = [
-        {"cui": concept.cui, "name": concept.name, "types": concept.types}
-        for concept in concepts
-        if concept is not None
-        and ("types" not in filter or {*filter["types"]} & {*concept.types})
-        and ("allow" not in filter or concept.cui in filter["allow"])
+    try:
+        found = find_coded(kb, query.query, options, options.filter)
+    except SapbertError as error:
+        if status_of(error) != INVALID:
+            raise
+        return []  # an unknown type
+    if found is None:
+        return []
+    match = found.cui is not None
+    return [
+        describe_candidate(one, one["alias"], 100.0, match=match)
+        for one in found.candidates
     ]
-    text, match = query.query.strip(), len(allowed) == 1
-    return [describe_candidate(one, text, 100.0, match=match) for one in allowed]
 
 
 async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,25 +238,22 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
             queries[key] = query
     check_texts([one.query for one in queries.values()], service.limits, "queries")
 
-    def prepare() -> dict[str, tuple[Filter, list[dict[str, Any]]]]:
-        filters = {key: make_filter(kb, query) for key, query in queries.items()}
-        return {
-            key: (filter, describe_coded(kb, queries[key], filter))
-            for key, filter in filters.items()
-            if filter is not None
-        }
+    def prepare() -> dict[str, list[str]]:
+        """Answer the queries that are ids, and group the others by their filter."""
+        groups: dict[str, list[str]] = {}
+        for key, query in queries.items():
+            if (filter := make_filter(kb, query)) is None:
+                continue
+            settings = {"filter": filter} if filter else {}
+            options = change_options(service.options, settings)
+            if coded := describe_coded(kb, query, options):
+                answers[key] = {"result": coded[: query.k]}
+            else:
+                groups.setdefault(json.dumps(settings, sort_keys=True), []).append(key)
+        return groups
 
-    prepared = await run_in_threadpool(prepare)
-    # Queries with the same filter are linked together, with the most candidates.
-    groups: dict[str, list[str]] = {}
-    for key, (filter, _) in prepared.items():
-        groups.setdefault(json.dumps(filter, sort_keys=True), []).append(key)
-
-    async def link(keys: list[str]) -> None:
-        filter = prepared[keys[0]][0]
-        settings: dict[str, Any] = {"k": max(queries[key].k for key in keys)}
-        if filter:
-            settings["filter"] = filter
+    async def link(group: str, keys: list[str]) -> None:
+        settings = {"k": max(queries[key].k for key in keys), **json.loads(group)}
         texts = [queries[key].query for key in keys]
         try:
             results = await service.link_mentions(texts, settings)
@@ -272,10 +262,12 @@ async def reconcile(service: Service, batch: Mapping[str, Any]) -> dict[str, Any
                 raise
             return  # an unknown type
         for key, text, result in zip(keys, texts, results, strict=True):
-            found = describe_found(service, text, result.linked, prepared[key][1])
+            found = describe_found(text, result.linked)
             answers[key] = {"result": found[: queries[key].k]}
 
-    await asyncio.gather(*map(link, groups.values()))
+    groups = await run_in_threadpool(prepare)
+    # Queries with the same filter are linked together, with the most candidates.
+    await asyncio.gather(*(link(*group) for group in groups.items()))
     return answers
 
 

@@ -5,14 +5,18 @@ from collections.abc import Iterable
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from ..kb.database import is_encodable
-from ..kb.store import Store
+from ..linking.sources import normalize_prefix
 from ..vocabularies.ids import rewrite_id
+from .database import is_encodable
+from .store import Store
 
 MOST_MEANT = 3
 DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # ICD-10
 SNOMED_ID = re.compile(r"(?:\w+:)?(\d{6,18})")
 PARTS = re.compile(r"[|;,+\s]+")
+# What a column of terms may have: no blank, a digit, and more than a small number
+IN_COLUMN = re.compile(r"(?!\d{1,4}$)(?=\D*\d)\S+")
+LONG = 5  # characters of an id or code that is one in any case: "p53" is not P53
 # The dihedral group and the permutations of Verhoeff (1969).
 PRODUCTS = (
     *("0123456789", "1234067895", "2340178956", "3401289567", "4012395678"),
@@ -29,6 +33,7 @@ class FoundId(NamedTuple):
 
     Attributes:
         cuis: The concepts that have it, as id, retired id or code.
+        names: What each of these has: an id, or a vocabulary and its code.
         replaced: Whether it was retired for the concept.
         relation: Of a code to the concept: "broader" or "narrower"; "" = it is its own.
         meant: Known ids or codes that are written almost so, if there is no concept.
@@ -36,10 +41,16 @@ class FoundId(NamedTuple):
     """
 
     cuis: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     replaced: bool = False
     relation: str = ""
     meant: tuple[str, ...] = ()
     damaged: bool = False
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is the code of a concept, which can be a name of another."""
+        return bool(self.cuis) and not self.replaced and self.names != self.cuis
 
 
 def find_id(store: Store, id: str) -> FoundId:
@@ -54,24 +65,55 @@ def find_id(store: Store, id: str) -> FoundId:
     return FoundId(meant=(*islice(meant, MOST_MEANT),), damaged=damaged)
 
 
+def read_term(store: Store, text: str, *, is_search: bool = False) -> FoundId:
+    """Find the concepts whose id or code a term is, as a column or a search has it.
+
+    The prefix of its vocabulary may be there or not, and small letters for capitals.
+
+    Args:
+        is_search: A person chooses: small numbers are codes too, and short words.
+    """
+    text = text.strip()
+    if " " in text or not (is_search or IN_COLUMN.fullmatch(text)):
+        return FoundId()
+    like = next(iter(store.preferred_names(1)), ("", ""))[0]
+    spellings = [text]
+    if is_search or len(text) >= LONG:
+        spellings.append(text.upper())
+    for spelled in dict.fromkeys(spellings):
+        for id in dict.fromkeys((spelled, rewrite_id(spelled, like))):
+            if (found := look_up(store, id)).cuis:
+                return found
+    return FoundId()
+
+
 def look_up(store: Store, id: str) -> FoundId:
     """Find the concepts that have exactly this id or code."""
     if not id or not is_encodable(id):
         return FoundId()
     if store.numbers_of_cuis([id]):
-        return FoundId((id,))
+        return FoundId((id,), (id,))
     if current := store.current_cuis([id]).get(id):
-        return FoundId((current,), replaced=True)
+        return FoundId((current,), (id,), replaced=True)
     prefix, _, code = id.partition(":")
+    wanted = normalize_prefix(prefix)
 
-    def choose(known: list[str]) -> tuple[list[str], str]:
-        return ([prefix], code) if prefix in known and code else (known, id)
+    def choose(known: list[str]) -> tuple[list[str], list[str]]:
+        """Return the vocabularies of the prefix, and its codes, with it or without."""
+        same = [
+            source for source in known if code and normalize_prefix(source) == wanted
+        ]
+        return (same, [id, code]) if same else (known, [id])
 
-    if cuis := store.cuis_with_code(*choose(store.sources_of_codes)):
-        return FoundId(tuple(cuis))
-    related = store.find_related_codes(*choose(store.sources_of_related_codes))
+    if rows := store.find_codes(*choose(store.sources_of_codes)):
+        names = {cui: f"{source} {code}" for cui, source, code in reversed(rows)}
+        cuis = dict.fromkeys(cui for cui, *_ in rows)
+        return FoundId((*cuis,), tuple(names[cui] for cui in cuis))
+    sources, codes = choose(store.sources_of_related_codes)
+    related = [row for c in codes for row in store.find_related_codes(sources, c)]
     relation = related[0][1] if related else ""
-    return FoundId(tuple(c for c, r in related if r == relation), relation=relation)
+    cuis = dict.fromkeys(cui for cui, of_code in related if of_code == relation)
+    return FoundId((*cuis,), (id,) * len(cuis), relation=relation)
 
 
 def list_spellings(store: Store, id: str) -> dict[str, None]:
