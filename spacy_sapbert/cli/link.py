@@ -13,6 +13,7 @@ from ..formats.format_table import FORMATS, list_formats
 from ..formats.inputs.rows import COLUMNS
 from ..io.progress import format_count, format_time
 from ..io.terminal import msg, printable
+from ..linking.candidates import CANDIDATES
 from .app import app, keep_inputs
 from .options import (
     ID,
@@ -111,6 +112,13 @@ def link(
     keep: str | None = typer.Option(
         None, help="Fields of tables and JSONL to repeat: a,b.", **OUTPUT
     ),
+    candidates: int | None = typer.Option(
+        None,
+        min=0,
+        max=1_000,
+        help=f"Candidates of a mention to write. [as -k, if it is given; {CANDIDATES}]",
+        **OUTPUT,
+    ),
     codes: Codes = None,
     no_text: bool = typer.Option(
         False, "--no-text", help="Do not write the texts.", **OUTPUT
@@ -186,6 +194,7 @@ def link(
         precision=precision,
         format=format,
         shard_size=shard_size,
+        candidates=candidates,
         no_text=no_text,
         first_id=first_id,
         batch_size=batch_size,

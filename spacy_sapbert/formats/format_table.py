@@ -277,7 +277,7 @@ FORMATS: dict[str, Format] = {
         write="page.write:write_docs",
         suffixes=(".html", ".htm"),
         errors=True,
-        candidates="the first ten",
+        candidates="yes",
     ),
     "table": Format(
         "people: a table for each document",

@@ -7,6 +7,8 @@ from typing_extensions import TypedDict
 SORT_DIGITS = 6  # to sort by: float32 sums differ after these digits with the batch
 SCORE_DIGITS = 4  # of scores that are compared with a threshold, and written
 
+CANDIDATES = 3  # of a mention, that files of links have
+
 
 def round_score(score: float) -> float:
     """Return a score as it is written; nothing else rounds one."""

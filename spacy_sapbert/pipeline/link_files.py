@@ -36,6 +36,7 @@ from ..io.version import __version__
 from ..io.writing import check_existing, check_outputs, check_replaceable
 from ..kb.folder.layout import CURRENT
 from ..kb.folder.versions import read_version
+from ..linking.candidates import CANDIDATES
 from .running import link_documents, open_pipeline
 from .workers import Workers
 
@@ -81,6 +82,8 @@ class LinkJob:
         format: See docs/formats.md; None = by the ending of the output, JSONL for
             parts, and else a table.
         shard_size: Documents in a part; None = one file.
+        candidates: Of a mention, that are written; None = the `k` of the options, if
+            they have one, else `CANDIDATES`. Links do not depend on it.
         no_text: Do not write the texts of documents and mentions.
         first_id: Of the rows of OMOP.
         batch_size: Documents in memory at once, in each process. The output does not
@@ -106,6 +109,7 @@ class LinkJob:
     precision: str | None = None
     format: str | None = None
     shard_size: int | None = None
+    candidates: int | None = None
     no_text: bool = False
     first_id: int = 1
     batch_size: int = no_effect(64)
@@ -122,6 +126,9 @@ class LinkJob:
         for name in ("shard_size", "first_id", "batch_size", "n_process"):
             if (value := getattr(self, name)) is not None:
                 check_range(name, value, 1, MOST)
+        if self.candidates is None:
+            most = self.options.get("k", CANDIDATES)
+            object.__setattr__(self, "candidates", most)
 
     def choose_format(self) -> str:
         """Return the format of the output; what cannot be written is an error."""
@@ -353,6 +360,7 @@ class JobWriter:
             self.bar.update()
             counts["documents"] += 1
             for entity in doc.entities:
+                entity["candidates"] = entity["candidates"][: self.job.candidates]
                 counts["entities"] += 1
                 reason = f"NIL: {entity['note'] or 'no candidate'}"
                 counts[reason if entity["cui"] is None else "linked"] += 1

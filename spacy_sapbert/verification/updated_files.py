@@ -40,6 +40,7 @@ from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
 from ..kb.knowledge_base import KnowledgeBase
+from ..linking.candidates import CANDIDATES
 from ..vocabularies.sssom import (
     CLAIM,
     NOTHING,
@@ -234,7 +235,8 @@ class FileUpdate:
             first: Mapping[str, Any] = next(iter(linked.accepted), {})
             facts |= {name: first.get(name) for name in SCORED}
             facts["tie"] = next((c["tie"] for c in linked.candidates), None)
-            facts |= {"candidates": linked.candidates, "note": linked.note}
+            most = max(CANDIDATES, len(entity.get("candidates") or ()))
+            facts |= {"candidates": linked.candidates[:most], "note": linked.note}
         elif isinstance(candidates := entity.get("candidates"), list):
             for candidate in candidates:
                 if candidate.get("cui") == before:

@@ -43,6 +43,32 @@ def test_link_without_pipeline_detects_and_links_names(sample_kb, tmp_path):
         assert not {SENTINEL, "pyrexia"} & {*re.findall(r"\w+", written)}
 
 
+def test_candidates_of_files_are_few_and_change_no_link(sample_kb, tmp_path):
+    """Of the first some, a file has what it has of all: ties and probabilities."""
+    note = tmp_path / "note.txt"
+    note.write_text("MI, cold and heart attacks, no fever.")
+    found = {}
+    for words in ((), ("--candidates", 0), ("--candidates", 9), ("-k", 5)):
+        output = tmp_path / "linked.jsonl"
+        invoke("link", sample_kb, note, "-o", output, *words, "--force", code=0)
+        (data,) = read_lines(output)
+        found[words] = [entity.pop("candidates") for entity in data["entities"]], data
+    most, data = found.pop(("--candidates", 9))
+    assert max(map(len, most)) == 8
+    for words, (few, others) in found.items():
+        assert others == data
+        number = words[1] if words else 3
+        assert few == [some[:number] for some in most]
+    for ending in ("csv", "html", "xml"):
+        output = tmp_path / f"linked.{ending}"
+        sizes = []
+        for number in (0, 1, 9):
+            words = ["--candidates", number, "--force", "-o", output]
+            invoke("link", sample_kb, note, *words, code=0)
+            sizes.append(output.stat().st_size)
+        assert sizes == sorted({*sizes})
+
+
 def test_link_reads_the_standard_input(sample_kb):
     lines = '{"id": "a", "text": "fever"}\n{"text": "aspirin"}\n'
     arguments = ["link", str(sample_kb), "-", "--format", "jsonl"]

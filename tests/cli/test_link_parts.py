@@ -73,7 +73,11 @@ def test_link_parts_of_a_moved_kb_resume_and_of_another_do_not(
     lines, own_kb, tmp_path, whole
 ):
     run(lines, own_kb, tmp_path / "whole", code=0)
-    for more, setting in ((("--k", 3), "`k`"), (("--no-text",), "`no_text`")):
+    for more, setting in (
+        (("--k", 3), "`k`"),
+        (("--candidates", 4), "`candidates`"),
+        (("--no-text",), "`no_text`"),
+    ):
         result = run(lines, own_kb, tmp_path / "whole", *more, code=1)
         assert "E560" in result.output
         assert setting in result.output

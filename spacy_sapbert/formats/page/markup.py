@@ -10,7 +10,6 @@ from ..gold import NIL
 from .groups import NO_CONCEPT, Group, choose_group
 
 BADGE = 36  # characters of a name beside a mention
-CANDIDATES = 10  # that are shown for a mention
 UNSURE = "unsure"  # the class of links that a reader should check
 REASONS = {
     "empty": "the mention has nothing that the encoder can read",
