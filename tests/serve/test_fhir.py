@@ -212,6 +212,15 @@ def test_a_translation_in_reverse_is_refused(fhir):
     check_error(fhir.get(path, {**query, "reverse": "x"}), 422, "invalid")
 
 
+@pytest.mark.parametrize("name", ["sourceCode", "targetCode"])
+def test_a_translation_with_parameters_of_r5_is_refused(fhir, name):
+    path, query = "/fhir/ConceptMap/$translate", {"system": ICD, name: "R50"}
+    check_error(fhir.get(path, query), 422, "invalid")
+    asked = [{"name": name, "valueString": value} for name, value in query.items()]
+    answer = fhir.post(path, {"resourceType": "Parameters", "parameter": asked})
+    check_error(answer, 422, "invalid")
+
+
 ALL = f"{ICD}?fhir_vs"
 
 
