@@ -57,6 +57,8 @@ def make_doc(text: str, *places: tuple[int, int, str, str]) -> Doc:
         *((cell, True) for cell in ("\uff1d1", "'=1", "''-")),
         *((cell, False) for cell in ("", "a=1", "'quoted'", "'s", "1-2", "é")),
         *((cell, False) for cell in ("-1.5", "+1", "-2e-3", "-5%")),
+        *((cell, False) for cell in ("+", "-", "--", "+++", "+/-", "=", "- ")),
+        *((cell, True) for cell in ("'+", "+ a", "=()", '=""', "-\t", "+\n1")),
     ],
 )
 def test_defuse_puts_a_quote_before_texts_like_a_formula(cell, is_formula):

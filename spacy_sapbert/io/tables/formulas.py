@@ -5,6 +5,7 @@ import re
 # A spreadsheet reads such a cell as a formula. Leading quotes are included, so that
 # removing one quote restores any cell.
 FORMULA = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
+SIGNS = re.compile(r"[-+/=@ ]+")  # nothing that could be computed: "+", "+/-"
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?%?")
 
 
@@ -17,12 +18,13 @@ class AsRead(str):
 def defuse(cell: str) -> str:
     """Return a text with a single quote before it if it could be a formula.
 
-    A number with its sign is none.
+    A number with its sign is none, and signs alone are none.
 
     Source: OWASP, CSV Injection.
     """
-    harmless = not FORMULA.match(cell) or NUMBER.fullmatch(cell)
-    return cell if harmless else f"'{cell}"
+    if not FORMULA.match(cell) or NUMBER.fullmatch(cell) or SIGNS.fullmatch(cell):
+        return cell
+    return f"'{cell}"
 
 
 def undefuse(cell: str) -> str:
