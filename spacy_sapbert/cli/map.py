@@ -37,7 +37,11 @@ def map_terms(
         ..., help="CSV, TSV, Excel, .ods or .parquet with a header."
     ),
     output: Path = typer.Option(
-        ..., "--output", "-o", help="CSV, TSV, .xlsx, .parquet or .sssom.tsv to write."
+        ...,
+        "--output",
+        "-o",
+        help="CSV, TSV, .xlsx, .parquet, .sssom.tsv or source_to_concept_map.csv to "
+        "write.",
     ),
     split: str | None = typer.Option(
         None, help='What stands between several terms of a cell, e.g. ";".', **INPUT
@@ -75,11 +79,12 @@ def map_terms(
     """kb/ + column of terms -> the table with their concepts
 
     All columns of a table are kept, in order, and columns `match_…` added: the term,
-    the concept that it is linked to, and the candidates. SSSOM has the sure mappings
-    and what people chose, each term once, or each term of an id (--id), and none of
-    your other columns. Write the right id, or NIL, into
-    `match_chosen`: `spacy sapbert teach` and `evaluate` read the table then. A table of
-    `map` that is mapped again keeps it.
+    the concept that it is linked to, and the candidates. SSSOM, and the table
+    source_to_concept_map of OMOP, have the sure mappings and what people chose, each
+    term once, or each term of an id (--id), and none of your other columns.
+
+    Write the right id, or NIL, into `match_chosen`: `spacy sapbert teach` and
+    `evaluate` read the table then. A table of `map` that is mapped again keeps it.
 
     Codes in brackets, "NOS", "h/o", "F/H", sides and capitals are left out if the rest
     is nearer to a name. `match_dropped` says what the concept then lacks, and a person
@@ -97,6 +102,7 @@ def map_terms(
     from ..io.tables.headers import list_columns
     from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
+    from ..mapping.concept_map import is_concept_map
     from ..mapping.lookup import STATUSES
     from ..mapping.run import CHOSEN, LOST, TermColumns, list_left_out, map_table
 
@@ -155,7 +161,7 @@ def map_terms(
             f"{counts[LOST]:,} decisions of people are not kept, since their terms are "
             "other ones now. Pass the `--column` and `--split` of the first time."
         )
-    if is_sssom(output) and (
+    if (is_sssom(output) or is_concept_map(output)) and (
         left_out := list_left_out(table, columns, encoding=encoding)
     ):
         msg.info(f"Columns that the mappings do not have: {list_columns(left_out)}")

@@ -24,7 +24,20 @@ from ..io.writing import write_atomically
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
-from ..vocabularies.sssom import PREFIX, make_subject, write_sssom
+from ..vocabularies.sssom import (
+    PREFIX,
+    SUBJECT,
+    make_subject,
+    name_subjects,
+    write_sssom,
+)
+from .concept_map import (
+    NAMES,
+    check_code,
+    check_omop,
+    is_concept_map,
+    write_concept_map,
+)
 from .decisions import apply_choice, list_mapping
 from .lookup import REVIEW, STATUSES, Found, Query, map_queries
 from .terms import split_terms
@@ -89,8 +102,8 @@ def map_table(
 ) -> Counter[str]:
     """Write a table with the concepts of its terms, and count the terms by status.
 
-    SSSOM has only what is sure or decided, each mapping of an id and a term once, and
-    no other columns.
+    SSSOM and `source_to_concept_map` of OMOP have only what is sure or decided, each
+    mapping of an id and a term once, and no other columns.
 
     The `k` of the options is the number of candidates that are written. "empty" counts
     the rows without a term, `CHOSEN` the decisions of an earlier mapping that are kept,
@@ -103,6 +116,8 @@ def map_table(
             "Expected letters, digits, - and _ as the prefix of ids, but got "
             f"{columns.prefix!r}. Correct `--subject-prefix`.",
         )
+    if is_concept_map(output):
+        check_omop(kb, columns.id, name_vocabulary(columns))
     header, terms = read_terms(path, columns, encoding)
     occurrences, decisions = Counter[Query](), Counter[str]()
     checked = set[tuple[tuple[str, ...], ...]]()
@@ -111,6 +126,8 @@ def map_table(
         if allowed not in checked:
             check_allowed(kb, path, term)
             checked.add(allowed)
+        if is_concept_map(output) and term.query.term:
+            check_code(path, term.row, term.id)
         occurrences[term.query] += 1
         decisions[CHOSEN] += bool(text_of(term.chosen).strip())
         decisions[LOST] += term.lost
@@ -173,6 +190,12 @@ def read_terms(
                 yield Term(query, number, cells, lost=lost, id=of_row)
 
     return [header[column] for column in kept], read()
+
+
+def name_vocabulary(columns: TermColumns) -> str:
+    """Return the vocabulary of the ids as OMOP calls it; "" = it is unknown."""
+    prefix = columns.prefix or name_subjects(columns.id or "")
+    return "" if prefix == SUBJECT else NAMES.get(prefix, prefix)
 
 
 def list_left_out(
@@ -252,6 +275,14 @@ def write_mapped(
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
 ) -> None:
+    if is_concept_map(output):
+        found = (
+            (term.row, term.id.strip(), term.query.term, decide(kb, term, result))
+            for term, result in pairs
+            if result is not None
+        )
+        write_concept_map(kb, output, found, name_vocabulary(columns))
+        return
     if is_sssom(output):
         today, place = datetime.now(tz=UTC).date(), (columns.id or "", columns.prefix)
         rows = (

@@ -23,6 +23,7 @@ from spacy_sapbert.io.tables.spreadsheets import text_of
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
+from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 from spacy_sapbert.vocabularies.sssom import PERSON, write_again
 from tests.commands import invoke
 from tests.faults import fill_disk
@@ -39,6 +40,7 @@ TERMS = [
     ["5", "=1+1", "E"],
 ]
 COLUMNS = TermColumns("term", separator=";")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -221,6 +223,70 @@ def test_a_decision_stands_for_all_rows_of_its_term(kb, tmp_path):
     assert row["object_id"] == "UMLS:C0000001"
 
 
+@pytest.fixture(scope="module")
+def omop_kb(make_kb, tmp_path_factory) -> Path:
+    release = ROOT / "tests" / "vocabularies" / "examples" / "omop" / "release"
+    concepts = read_vocabulary(release, mapped_names=True, languages=["ENG"])
+    return make_kb(tmp_path_factory.mktemp("omop"), concepts, backend="exact")
+
+
+LOCAL = [
+    ["code", "term", "match_term", "match_chosen"],
+    ["00123", "Blue fever", "Blue fever", ""],
+    ["00123", "blue fever", "blue fever", ""],
+    ["=7", "Cold", "Cold", "OMOP:2"],
+    ["=7", "Cold", "Cold", ""],
+    ["X9", "OMOP:7", "OMOP:7", ""],
+    ["X10", "fever", "fever", "NIL"],
+    ["X11", "zebra", "zebra", ""],
+]
+
+
+def test_decisions_are_written_for_omop(omop_kb, tmp_path):
+    table, output = tmp_path / "codes.csv", tmp_path / "my_source_to_concept_map.csv"
+    write_table(table, LOCAL[0], map(partial(map, AsRead), LOCAL[1:]))
+    words = [omop_kb, table, "--column", "term", "--id", "code", "-o", output]
+    result = invoke("map", *words, "--subject-prefix", "LOCAL_LAB", code=0)
+    assert "do not have" not in result.output
+    text = output.read_text("utf8")
+    assert text.splitlines()[0] == (
+        "source_code,source_concept_id,source_vocabulary_id,source_code_description,"
+        "target_concept_id,target_vocabulary_id,valid_start_date,valid_end_date,"
+        "invalid_reason"
+    )
+    always = ["1970-01-01", "2099-12-31", ""]
+    assert [*csv.reader(text.splitlines())][1:] == [
+        ["00123", "0", "LOCAL_LAB", "Blue fever", "1", "SNOMED", *always],
+        ["00123", "0", "LOCAL_LAB", "blue fever", "1", "SNOMED", *always],
+        ["=7", "0", "LOCAL_LAB", "Cold", "2", "SNOMED", *always],
+        ["X9", "0", "LOCAL_LAB", "OMOP:7", "7", "ATC", *always],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--id code", "E423.*got code and none.*--subject-prefix"),
+        ("--subject-prefix LAB", "E423.*got none and"),
+        (f"--id code --subject-prefix {'L' * 21}", "E423.*20 characters"),
+        ("--id long --subject-prefix LAB", "E117.*row 3 "),
+        ("--id none --subject-prefix LAB", "E117.*row 2 "),
+        ("--id code --subject-prefix LAB SAMPLE", "E471.*but got C0000001"),
+    ],
+)
+def test_what_omop_cannot_have_is_an_error_before_terms_are_read(
+    omop_kb, sample_kb, tmp_path, words, said
+):
+    table, output = tmp_path / "codes.csv", tmp_path / "source_to_concept_map.csv"
+    rows = [["A", "x" * 50, "", "Cold"], ["B", "x" * 51, "", "Fever"]]
+    write_table(table, ["code", "long", "none", "term"], rows)
+    kb = sample_kb if words.endswith(" SAMPLE") else omop_kb
+    options = words.removesuffix(" SAMPLE").split()
+    words = [kb, table, "--column", "term", "-o", output, *options]
+    assert re.search(said, " ".join(invoke("map", *words, code=1).output.split()))
+    assert not output.exists()
+
+
 # --- tables ---
 
 CELLS = st.text(st.characters(codec="utf8", exclude_categories=["Cc", "Zl", "Zp"]))
@@ -365,9 +431,6 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
     output = invoke("map", sample_kb, path, *options, code=1).output
     assert "E410" in output
     assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
-
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.usefixtures("few_mentions")
