@@ -11,8 +11,6 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.ids import (
     FoundId,
     find_id,
-    has_check_digit,
-    repair_digits,
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named
@@ -72,19 +70,6 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     (tmp_path / "mesh").mkdir()
     store = load_kb(make_kb(tmp_path / "mesh", [Concept("MESH:D1", ["fever"])])).store
     assert {find_id(store, id).meant for id in ("D1", "d1", "X:D1")} == {("MESH:D1",)}
-
-
-@pytest.mark.parametrize("id", ["22298006", "404684003", "138875005", "64572001"])
-def test_each_wrong_digit_of_a_snomed_id_is_noticed(id):
-    assert has_check_digit(id)
-    others = [
-        id[:place] + digit + id[place + 1 :]
-        for place, old in enumerate(id)
-        for digit in "0123456789"
-        if digit != old
-    ]
-    assert not any(map(has_check_digit, others))
-    assert all(id in {*repair_digits(other)} for other in others)
 
 
 def test_judge_by_hand():
