@@ -45,7 +45,7 @@ function sentence(mention, threshold) {
   const why = explainNote(mention.note, first, threshold);
   if (mention.known === false) return `The file has ${mention.cui}, which this vocabulary does not have.`;
   if (mention.certainty === "none") return `No match in this vocabulary. ${why}`;
-  if (mention.certainty === "sure") return mention.proposed ? "Proposed by the file." : "";
+  if (mention.certainty === "sure") return mention.proposed ? "Proposed by the file." : why;
   if (mention.certainty === "tied" && second) return `Several concepts fit: it also means ${second.name}.`;
   return why ? `Not sure: ${why}` : "Not sure: choose with 1–9, or 0 for none.";
 }

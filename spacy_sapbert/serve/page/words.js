@@ -25,6 +25,10 @@ const NOTES = {
   no_vector: "It has no words that can be looked up.",
   truncated: "Only the beginning of the long text was looked up.",
   reviewed: "A person said so.",
+  retired: "The id was retired for this concept.",
+  broader: "The code is broader than the concept.",
+  narrower: "The code is narrower than the concept.",
+  related: "The code is only related to the concept.",
 };
 
 /** Why a mention has no concept, in words. */
