@@ -137,13 +137,20 @@ def build_concepts(
     """
     with open_temporary_db() as database:
         store_facts(database, facts)
-        index_facts(database)
-        find_parents(database, report)
-        find_retired(database, report, gate)
-        for cui, facts_of_cui in group_facts(database):
-            concept = build_concept(cui, facts_of_cui, report, gate)
-            if concept is not None:
-                yield concept
+        yield from build_stored(database, report, gate)
+
+
+def build_stored(
+    database: sqlite3.Connection, report: Report, gate: str
+) -> Iterator[Concept]:
+    """Build concepts of the facts in a temporary database; see `build_concepts`."""
+    index_facts(database)
+    find_parents(database, report)
+    find_retired(database, report, gate)
+    for cui, facts in group_facts(database):
+        concept = build_concept(cui, facts, report, gate)
+        if concept is not None:
+            yield concept
 
 
 def build_concept(

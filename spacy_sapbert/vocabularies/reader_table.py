@@ -91,10 +91,10 @@ TABLE_OPTIONS = ("columns", "separator", "delimiter", "comment", "encoding", "ty
 READERS: dict[str, Reader] = {
     "rxnorm": Reader(
         "a folder with `rrf/RXNCONSO.RRF`: [RxNorm](#rxnorm)'s own Rich Release Format",
-        "readers.rxnorm:read_rxnorm",
+        "rrf.release:read_rrf",
         ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
         ("sources", *TERM_TYPES, "suppressed", "trade_names", "ingredient_names"),
-        gate="codes and relations of concepts that are left out",
+        is_sorted=True,
         is_folder=True,
     ),
     "rrf": Reader(

@@ -13,7 +13,7 @@ from ..concepts import clean_name, has_letter_or_digit
 from ..facts import CODE, NAME, Values
 from ..options import ReadOptions
 from ..report import Report, check_known
-from .tables import COLUMNS, Row, display_path, skip_line
+from .tables import COLUMNS, UMLS, Dialect, Row, display_path, skip_line
 
 NO_CODE = "NOCODE"  # UMLS writes it if a source has no codes
 KEY = ("LAT", "SUPPRESS", "TS", "STT", "ISPREF", "SAB", "TTY")  # they decide
@@ -53,6 +53,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
     Args:
         filters: The first that drops a row counts.
         languages, source_rank: See `read_rrf`.
+        synonyms: Term types of names that are not preferred.
         term_ranks: Of MRRANK; empty if it is not there.
     """
 
@@ -62,8 +63,9 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
         languages: Sequence[str] = (),
         source_rank: Sequence[str] = (),
         term_ranks: TermRanks = MappingProxyType({}),
+        synonyms: Sequence[str] = (),
     ) -> None:
-        self.filters = filters
+        self.filters, self.synonyms = filters, synonyms
         order = [] if len(languages) == 1 else languages or ["ENG"]
         self.languages = {language: rank for rank, language in enumerate(order)}
         self.sources = {source: rank for rank, source in enumerate(source_rank)}
@@ -77,6 +79,7 @@ class RowRules(dict[tuple[str, ...], tuple[str, int, int]]):
             rank = 2 * rank + (row[column] != best)
         others = len(self.sources)
         rank = (others + 1) * rank + self.sources.get(row["SAB"], others)
+        rank = 2 * rank + (row["TTY"] in self.synonyms)
         term = self.term_ranks.get((row["SAB"], row["TTY"], row["SUPPRESS"]), 0)
         self[key] = next(drops, ""), rank, rank - term * TERM_RANK
         return self[key]
@@ -113,19 +116,26 @@ def make_filters(languages: Sequence[str], options: ReadOptions) -> list[Filter]
 
 
 def read_mrconso(
-    parts: list[Path], rules: RowRules, pattern: re.Pattern[str], report: Report
+    parts: list[Path],
+    dialect: Dialect,
+    rules: RowRules,
+    pattern: re.Pattern[str],
+    report: Report,
 ) -> Iterator[Rows]:
     """Read the rows of MRCONSO that the filters keep.
 
+    The rows of RxNorm are not sorted, and some have no id.
+
     Yields:
-        The id of each concept, the facts of its names and codes, and the ids (AUI) of
-        its atoms.
+        The id of each concept, of RxNorm maybe several times, the facts of its names
+        and codes, and the ids (AUI) of its atoms.
 
     Raises:
         SapbertError: With file and line, if a row is invalid or ids are unsorted; at
             the end, if a value of a filter is not in the file.
     """
-    path = display_path(parts, "MRCONSO")
+    table = f"{dialect.tables}CONSO"
+    path, is_umls = display_path(parts, table), dialect is UMLS
     dropped = report.dropped
     last, preferred, best = "", 0, 0
     names: list[Values] = []  # of the concept `last`, as codes and atoms
@@ -145,7 +155,7 @@ def read_mrconso(
             except ValueError:
                 end = "another number of fields, or not UTF-8"
             if end:
-                skip_line("MRCONSO", line, path, number, report, rules.find_rule)
+                skip_line(table, line, path, number, report, rules.find_rule)
                 continue
             rule, rank, code_rank = rules[
                 language, suppress, status, form, is_preferred, source, term_type
@@ -153,6 +163,8 @@ def read_mrconso(
             name = name if rule else clean_name(name)
             if not (rule or name[:1].isalnum() or has_letter_or_digit(name)):
                 rule = "names without a letter or digit"
+            if not (rule or cui or is_umls):
+                rule = "rows without an id"
             if rule:
                 dropped[rule] += 1
                 continue
@@ -167,7 +179,7 @@ def read_mrconso(
                     )
                     report.skip("rows with a malformed id", malformed)
                     continue
-                if cui < last:
+                if cui < last and is_umls:
                     raise SapbertError(
                         "E104",
                         f"{path}:{number}: Expected lines that are sorted by id, but "
@@ -181,7 +193,7 @@ def read_mrconso(
             elif rank < best:
                 preferred, best = len(names), rank
             atoms.append(atom)
-            names.append((NAME, name, 0, source, language))
+            names.append((NAME, name, rank, source, language))
             if code and code != NO_CODE:
                 codes.append((CODE, code, code_rank, source, ""))
     if atoms:

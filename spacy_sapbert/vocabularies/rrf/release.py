@@ -1,9 +1,10 @@
-"""UMLS in Rich Release Format: MRCONSO.RRF, and the tables beside it.
+"""UMLS and RxNorm in Rich Release Format: MRCONSO.RRF, and the tables beside it.
 
 The rows of MRCONSO are sorted by concept, so it is streamed: memory holds the rows of
-one concept.
+one concept. Those of RxNorm are not.
 """
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from ..concepts import Concept
 from ..facts import (
     BRAND,
     DEFINITION,
+    KEEP,
     NAME,
     PARENT,
     RETIRED,
@@ -21,6 +23,7 @@ from ..facts import (
     Fact,
     Values,
     build_concept,
+    build_stored,
     group_facts,
     index_facts,
     store_facts,
@@ -29,60 +32,87 @@ from ..ids import CUI
 from ..options import ReadOptions, compile_pattern
 from ..report import Report, check_known
 from .mrconso import RowRules, Rows, TermRanks, make_filters, read_mrconso
-from .tables import find_table, read_facts, read_rows, read_sources
+from .tables import (
+    RXNORM,
+    UMLS,
+    find_table,
+    read_facts,
+    read_sources,
+)
+from .tables import (
+    read_rows as read_table_rows,
+)
 
 SORTED = (TYPE, PARENT, RETIRED)
 Group = tuple[str, list[Values]]  # an id, and its facts
 MAX_DIGITS = 10  # of a rank
+GATE = "codes and relations of concepts that are left out"  # rule, of RxNorm
+ANY = re.compile(".+")
+LAST = 1 << 32  # rank of the names of others
 
 
 def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Concept]:
-    """Read a release of UMLS, or another vocabulary in its format.
+    """Read a release of UMLS or RxNorm, or another vocabulary in their format.
 
     Args:
-        path: The folder, or the MRCONSO file in it, plain, `.gz` or split.
+        path: The folder, or the MRCONSO or RXNCONSO file in it, plain, `.gz` or split.
 
     Raises:
         SapbertError: If a filter has a value that is not in the file.
     """
-    languages = ("ENG",) if options.languages is None else options.languages
-    types, suppressed = options.types, options.suppressed
-    parts = find_table(path, "MRCONSO")
+    dialect = RXNORM if report.format == "rxnorm" else UMLS
+    is_umls, main = dialect is UMLS, f"{dialect.tables}CONSO"
+    languages = options.languages
+    if languages is None:
+        languages = ("ENG",) if is_umls else ()
+    types = options.types
+    parts = find_table(path, main)
     if not parts:
-        raise missing_in_folder(file="MRCONSO.RRF", folder=path)
-    has_types = bool(find_table(path, "MRSTY"))
+        raise missing_in_folder(file=f"{main}.RRF", folder=path)
+    has_types = bool(find_table(path, f"{dialect.tables}STY"))
     if types and not has_types:
         raise SapbertError(
             "E108",
             f"Expected MRSTY.RRF in the folder of {parts[0]}, because `--types` needs "
             "it, but found none. Copy it there, or remove `--types`.",
         )
-    if read_sources(path, "MRSAB", report):
+    if read_sources(path, f"{dialect.tables}SAB", report) and is_umls:
         report.add_release("UMLS", "")  # no other vocabulary in this format has it
-    filters, source_rank = make_filters(languages, options), options.source_rank
-    rules = RowRules(filters, languages, source_rank, read_term_ranks(path, report))
-    pattern = compile_pattern(options.cui_pattern or CUI)
+    rules = RowRules(
+        make_filters(languages, options),
+        languages,
+        options.source_rank if is_umls else (dialect.source,),
+        read_term_ranks(path, report) if is_umls else {},
+        dialect.synonyms,
+    )
+    pattern = compile_pattern(options.cui_pattern or CUI) if is_umls else ANY
+
+    def read_rows(counts: Report) -> Iterator[Rows]:
+        rows = read_mrconso(parts, dialect, rules, pattern, counts)
+        return ((dialect.prefix + cui, facts, atoms) for cui, facts, atoms in rows)
+
     with open_temporary_db() as database:
-        others = read_facts(
-            path, source_rank=source_rank, suppressed=suppressed, report=report
-        )
-        store_facts(database, others)
+        store_facts(database, read_facts(path, dialect, options, report))
         receivers = []  # each selects the concepts that get the names of one
         sql = "SELECT DISTINCT {} FROM facts WHERE kind = ? AND {} = ? ORDER BY 1"
         if options.trade_names:
             receivers.append(sql.format("cui", "key"))
         if options.ingredient_names:
             receivers.append(sql.format("key", "cui"))
-        if receivers and find_table(path, "MRREL"):
-            # an additional pass over MRCONSO; its rows are not counted
+        if receivers and find_table(path, f"{dialect.tables}REL"):
+            # an additional pass over the rows, which are not counted
             index_facts(database)
             database.execute("CREATE INDEX by_cui ON facts (kind, cui, key)")
             uncounted = Report(progress=report.progress, on_error=report.on_error)
-            drugs = read_mrconso(parts, rules, pattern, uncounted)
-            store_facts(database, share_names(database, drugs, receivers))
+            shared = share_names(database, read_rows(uncounted), receivers)
+            store_facts(database, shared)
+        if not is_umls:
+            store_facts(database, list_facts(read_rows(report)))
+            yield from build_stored(database, report, GATE)
+            return
         look_up = make_look_up(group_facts(database))
         seen: set[str] = set()
-        for cui, facts, atoms in read_mrconso(parts, rules, pattern, report):
+        for cui, facts, atoms in read_rows(report):
             if others_of_cui := look_up(cui):
                 facts += choose_facts(others_of_cui, atoms, report)
             concept = build_concept(cui, facts, report, "")
@@ -98,10 +128,18 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
         check_known("types", types, sorted(seen), parts[0])
 
 
+def list_facts(rows: Iterable[Rows]) -> Iterator[Fact]:
+    """Yield the facts of rows that are not sorted."""
+    for cui, facts, _ in rows:
+        yield Fact(cui, KEEP)
+        for fact in facts:
+            yield Fact(cui, *fact)
+
+
 def read_term_ranks(path: Path, report: Report) -> TermRanks:
     """Read MRRANK, the order of term types in UMLS; empty if it is not there."""
     parts = find_table(path, "MRRANK")
-    rows = read_rows(parts, "MRRANK", report) if parts else iter(())
+    rows = read_table_rows(parts, "MRRANK", report) if parts else iter(())
     return {
         (source, term_type, suppress): int(rank)
         for rank, source, term_type, suppress, _ in rows
@@ -144,7 +182,7 @@ def share_names(
             for (receiver,) in database.execute(sql, (BRAND, cui)):
                 for kind, name, _, source, language in facts:
                     if kind == NAME:
-                        yield Fact(receiver, kind, name, 0, source, language)
+                        yield Fact(receiver, kind, name, LAST, source, language)
 
 
 def make_look_up(

@@ -5,14 +5,25 @@ temporary database sorts them by concept, so that they are read in step with MRC
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.reading import decode_line, read_line_blocks
 from ..concepts import clean_name
-from ..facts import BRAND, DEFINITION, PARENT, RETIRED, TYPE, Fact
+from ..facts import (
+    BRAND,
+    CODE,
+    DEFINITION,
+    PARENT,
+    REPLACED_BY,
+    RETIRED,
+    TYPE,
+    Fact,
+)
 from ..locate import has_name, list_folder
+from ..options import ReadOptions
 from ..report import Report
 
 # fmt: off
@@ -57,6 +68,33 @@ BY_RELA = {
 # other mappings of a retired id: deleted, broader, narrower, related, split
 MAPPINGS = ("DEL", "RB", "RN", "RO", "SUBX")
 
+
+class Dialect(NamedTuple):
+    """UMLS's tables, or those of RxNorm, whose names begin with RXN.
+
+    Attributes:
+        tables: How the names of its tables begin.
+        prefix: Before its ids.
+        source: The vocabulary whose names are preferred; "" = the rows say which.
+        synonyms: Term types of names that are not preferred.
+        codes: Attributes with codes of other vocabularies, by name.
+    """
+
+    tables: str = "MR"
+    prefix: str = ""
+    source: str = ""
+    synonyms: tuple[str, ...] = ()
+    codes: Mapping[str, str] = {}
+
+
+UMLS = Dialect()
+# SOURCE: RxNorm Technical Documentation
+RXNORM = Dialect(
+    *("RXN", "RXNORM:", "RXNORM"),
+    synonyms=("SY", "TMSY", "PSN", "ET", "DFG"),
+    codes={"NDC": "NDC", "UMLSCUI": "UMLS"},
+)
+IDS = {PARENT, BRAND, REPLACED_BY, RETIRED}  # kinds of facts whose values are ids
 Row = list[str]  # the fields of a line, and an empty text after the last bar
 
 
@@ -190,7 +228,7 @@ def read_sources(path: Path, table: str, report: Report) -> bool:
 
 
 def read_facts(
-    path: Path, *, source_rank: Sequence[str], suppressed: bool, report: Report
+    path: Path, dialect: Dialect, options: ReadOptions, report: Report
 ) -> Iterator[Fact]:
     """Read the tables beside MRCONSO that exist.
 
@@ -198,24 +236,51 @@ def read_facts(
 
     Args:
         path: The folder of the release, or the MRCONSO file in it.
-        source_rank: Sources of definitions, the preferred first.
         report: Counts the rows, and notes the tables that do not exist.
     """
-    ranks = {source: rank for rank, source in enumerate(source_rank)}
+    facts = read_own_facts(path, dialect, options, report)
+    if not (prefix := dialect.prefix):
+        yield from facts
+        return
+    for fact in facts:
+        value = fact.value if fact.kind not in IDS else prefix + fact.value
+        yield fact._replace(cui=prefix + fact.cui, value=value)
 
-    for cui, tui, *_ in read_table(path, "MRSTY", report, "no semantic types"):
+
+def read_own_facts(
+    path: Path, dialect: Dialect, options: ReadOptions, report: Report
+) -> Iterator[Fact]:
+    """Yield the facts with ids as they are in the tables."""
+
+    def read(table: str, missing: str) -> Iterator[Row]:
+        return read_table(path, f"{dialect.tables}{table}", report, missing)
+
+    is_umls, suppressed = dialect is UMLS, options.suppressed
+    for cui, tui, *_ in read("STY", "no semantic types"):
         yield Fact(cui, TYPE, tui)
-    for row in read_table(path, "MRDEF", report, "no definitions"):
-        cui, atom, _, _, source, text, suppress, *_ = row
-        if suppress != "N" and not suppressed:
-            report.dropped["suppressed definitions"] += 1
-        else:
-            rank = ranks.get(source, len(ranks))
-            yield Fact(cui, DEFINITION, clean_name(text), rank, atom)
-    for row in read_table(path, "MRREL", report, "no parents and no trade names"):
+    if is_umls:
+        ranks = {source: rank for rank, source in enumerate(options.source_rank)}
+        for row in read("DEF", "no definitions"):
+            cui, atom, _, _, source, text, suppress, *_ = row
+            if suppress != "N" and not suppressed:
+                report.dropped["suppressed definitions"] += 1
+            else:
+                rank = ranks.get(source, len(ranks))
+                yield Fact(cui, DEFINITION, clean_name(text), rank, atom)
+    for row in read("SAT", "no NDC and no UMLS ids") if dialect.codes else ():
+        attribute, source, value, suppress = row[8:12]
+        if attribute not in dialect.codes or not value:
+            continue
+        if source not in (options.sources or [source]) or source != dialect.source:
+            # other sources write the same NDC in other notations
+            report.dropped["codes of other sources"] += 1
+        elif suppressed or suppress in ("N", ""):
+            yield Fact(row[0], CODE, value, 1, dialect.codes[attribute])
+    for row in read("REL", "no parents and no trade names"):
         cui, _, _, rel, other, _, _, rela, *_, suppress, _, _ = row
-        kind, is_reversed = BY_REL.get(rel) or BY_RELA.get(rela) or ("", False)
-        if not kind:
+        by_rel = BY_REL.get(rel) if is_umls else None
+        kind, is_reversed = by_rel or BY_RELA.get(rela) or ("", False)
+        if not kind or not (cui and other):
             continue
         if suppress not in ("N", "") and not suppressed:
             report.dropped["suppressed relations"] += 1
@@ -223,9 +288,13 @@ def read_facts(
             report.dropped["relations of a concept to itself"] += 1
         else:
             yield Fact(other, kind, cui) if is_reversed else Fact(cui, kind, other)
-    for retired, _, mapping, _, _, cui, *_ in read_table(
-        path, "MRCUI", report, "no retired ids"
-    ):
+    for row in read("CUI", "no retired ids"):
+        if not is_umls:
+            old, _, _, cardinality, new, *_ = row
+            if old != new and cardinality == "1" and new:
+                yield Fact(old, REPLACED_BY, new, source="RXNCUI.RRF")
+            continue
+        retired, _, mapping, _, _, cui, *_ = row
         if mapping == "SY":  # a synonym: no other mapping has the same meaning
             yield Fact(cui, RETIRED, retired, source="MRCUI.RRF, SY")
         else:
