@@ -47,6 +47,7 @@ SORTED = (TYPE, PARENT, RETIRED)
 Group = tuple[str, list[Values]]  # an id, and its facts
 MAX_DIGITS = 10  # of a rank
 GATE = "codes and relations of concepts that are left out"  # rule, of RxNorm
+SHARED = "names of brands and ingredients"
 ANY = re.compile(".+")
 LAST = 1 << 32  # rank of the names of others
 
@@ -104,8 +105,9 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
             index_facts(database)
             database.execute("CREATE INDEX by_cui ON facts (kind, cui, key)")
             uncounted = Report(progress=report.progress, on_error=report.on_error)
-            shared = share_names(database, read_rows(uncounted), receivers)
-            store_facts(database, shared)
+            counted = uncounted if is_umls else report  # UMLS's in `choose_facts`
+            rows = read_rows(uncounted)
+            store_facts(database, share_names(database, rows, receivers, counted))
         if not is_umls:
             store_facts(database, list_facts(read_rows(report)))
             yield from build_stored(database, report, GATE)
@@ -159,7 +161,7 @@ def choose_facts(
     chosen: list[Values] = []
     for kind, value, rank, source, language in facts:
         if kind == NAME:
-            report.counts["names of brands and ingredients"] += 1
+            report.counts[SHARED] += 1
         elif kind == DEFINITION and source not in kept:
             report.dropped["definitions of atoms that were left out"] += 1
             continue
@@ -168,7 +170,10 @@ def choose_facts(
 
 
 def share_names(
-    database: sqlite3.Connection, concepts: Iterable[Rows], receivers: list[str]
+    database: sqlite3.Connection,
+    concepts: Iterable[Rows],
+    receivers: list[str],
+    report: Report,
 ) -> Iterator[Fact]:
     """Yield the names of each brand or ingredient for the concepts that get them.
 
@@ -182,6 +187,7 @@ def share_names(
             for (receiver,) in database.execute(sql, (BRAND, cui)):
                 for kind, name, _, source, language in facts:
                     if kind == NAME:
+                        report.counts[SHARED] += 1
                         yield Fact(receiver, kind, name, LAST, source, language)
 
 
