@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -31,6 +32,7 @@ from .gold import (
     MENTIONS,
     NOWHERE,
     SEPARATORS,
+    UNSAID,
     GoldDocument,
     GoldMention,
     is_no_id,
@@ -73,6 +75,8 @@ ROLES = Roles(
 )
 # Long enough for the ids of UMLS, MeSH, OMIM, HPO, and too long for "p53" or "CD4".
 LIKE_ID = re.compile(r"(?:[A-Za-z]+:)?[A-Z]{0,2}\d{5,}")
+# Whoever names the columns may have mentions alone, to link them.
+NAMED = replace(ROLES, needed=(("mention",),))
 LANGUAGE_LETTERS = 8  # "zh-Hant"
 
 Found = tuple[str, str, GoldMention]  # the id and the text of a document, a mention
@@ -154,15 +158,12 @@ class MentionRows:
         # a cell of our own tables may have a quote that prevents a formula
         self.undefuse = self.layout is not None and is_text
         self.places = {column.role: column.place for column in columns.chosen}
+        self.least = max(self.places[r] for r in ("mention", "ids") if r in self.places)
 
     def read(self, number: int, fields: list[str]) -> Found | None:
         """Return the mention of a row; None if it has none."""
         path = self.path
-        if (
-            not max(self.places[r] for r in ("mention", "ids"))
-            < len(fields)
-            <= self.width
-        ):
+        if not self.least < len(fields) <= self.width:
             raise SapbertError(
                 "E117",
                 f"{path}:{number}: Expected {self.width} fields, as the first line "
@@ -174,7 +175,7 @@ class MentionRows:
         }
         if self.undefuse:
             cells = {role: undefuse(cell) for role, cell in cells.items()}
-        mention, ids = cells["mention"], cells["ids"]
+        mention, ids = cells["mention"], cells.get("ids", "")
         if not mention.strip() and cells.get("error"):
             return None
         if self.layout is MAP:
@@ -192,7 +193,9 @@ class MentionRows:
                 "Swap the columns: `awk -F'[|][|]' '{print $2 \"||\" $1}'`.",
             )
         start, end = self.read_offsets(number, cells)
-        if self.layout is LINK:
+        if "ids" not in cells:
+            parts = UNSAID
+        elif self.layout is LINK:
             parts = [] if is_no_id(ids) else [[ids]]
         else:
             parts = split_ids(ids, bars_join_parts=self.bars_join_parts)
@@ -267,7 +270,8 @@ def read_table(
     first, rows = open_table(path, delimiter, on_error)
     if not first:
         return
-    chosen = choose_columns(path, 1, first, ROLES, columns)
+    roles = ROLES if columns is None else NAMED
+    chosen = choose_columns(path, 1, first, roles, columns)
     if not chosen.header:
         rows = chain([(1, first)], rows)
     table = MentionRows(

@@ -71,6 +71,8 @@ class LinkJob:
         text: Of JSONL, CSV and Parquet; "a.b" = nested.
         id: The same for the id of a document.
         keep: Fields of the input to repeat.
+        columns, delimiter: Of tables of mentions, see `mention_tables.read_table`; None
+            = a row is a document.
         on_error: "fail", or "skip" to leave out documents that are invalid or fail.
         pipeline: Folder or package; None = a blank one that detects names.
         lang: Language of the blank pipeline; None = English.
@@ -99,6 +101,8 @@ class LinkJob:
     text: str = COLUMNS.text
     id: str = COLUMNS.id
     keep: tuple[str, ...] = ()
+    columns: str | None = None
+    delimiter: str | None = None
     on_error: FailOrSkip = "fail"
     pipeline: str | None = None
     lang: str | None = None
@@ -129,6 +133,12 @@ class LinkJob:
         if self.candidates is None:
             most = self.options.get("k", CANDIDATES)
             object.__setattr__(self, "candidates", most)
+
+    @property
+    def table(self) -> dict[str, str]:
+        """The options of tables of mentions; empty if they are of documents."""
+        given = {"columns": self.columns, "delimiter": self.delimiter}
+        return {name: value for name, value in given.items() if value is not None}
 
     def choose_format(self) -> str:
         """Return the format of the output; what cannot be written is an error."""
@@ -260,7 +270,8 @@ def link_files(
         "engine": job.engine,
         "precision": job.precision,
         # other files may have mentions in all documents
-        "detection": not all(list_formats()[file.format].annotated for file in files),
+        "detection": job.columns is None
+        and not all(list_formats()[file.format].annotated for file in files),
     }
     nlp, linker = open_pipeline(**settings)
     # One version links all documents.
@@ -288,6 +299,7 @@ def link_files(
         on_error=write.skip,
         counts=result.left_out,
         encoding=job.encoding,
+        table=job.table,
     )
     start = time.monotonic()
     with write.bar, workers or nullcontext():

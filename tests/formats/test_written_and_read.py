@@ -114,3 +114,24 @@ def test_table_of_any_columns_is_read_by_every_command(sample_kb, tmp_path):
         "convert", brat, *options, "--output", again, "--force", code=1
     ).output
     assert "[E113]" in output
+
+
+def test_mentions_of_a_table_with_texts_are_linked(sample_kb, tmp_path):
+    path, output = tmp_path / "gold.tsv", tmp_path / "linked.jsonl"
+    header = "file\ttext\toff0\toff1\tspan\n"
+    rows = [("0", "5", "Fever"), ("17", "29", "heart attack")]
+    lines = [f"n1\t{TEXTS['n1'][:29]}\t" + "\t".join(row) for row in rows]
+    path.write_text(header + "\n".join(lines) + "\n", "utf8")
+    columns = "doc=file,text=text,mention=span,start=off0,end=off1"
+    words = ["link", sample_kb, path, "--columns", columns, "--output", output]
+    invoke(*words, code=0)
+    # "fever" in the middle is a name too, and no mention of the table
+    assert find_mentions(output) == [
+        ("Fever", [["C0000004"]]),
+        ("heart attack", [["C0000001"]]),
+    ]
+    # without ids they can be neither measured nor taught, and without texts not linked
+    words = ["evaluate", sample_kb, path, "--columns", columns]
+    assert "E106" in invoke(*words, code=1).output
+    words = ["link", sample_kb, path, "--columns", "doc=file,mention=span"]
+    assert "E117" in invoke(*words, "--output", output, "--force", code=1).output

@@ -4,7 +4,7 @@ import re
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WITHOUT_TEXT = "without text"  # documents whose text is null
 ENTITIES = "entities"  # the field of a JSONL line
+TABLES = ("csv", "excel", "parquet")  # formats that may have mentions in rows
 RUN = re.compile(r"(?:(?!\s)[\W_]){50,}+")  # punctuation and symbols
 SLOW_RUN, MOST_RUN = 2_000, 100_000  # characters
 MOST_IDS = 1_000_000  # that are compared; their hashes take less than 100 MB
@@ -80,6 +81,7 @@ class DocumentReader:
     encoding: str
     concepts: bool
     keep_failed: bool
+    table: Mapping[str, str]
     selected: Counter[str] = field(default_factory=Counter)
     empty: list[Path] = field(default_factory=list)
 
@@ -113,7 +115,8 @@ class DocumentReader:
             if format in ("spacy", "parquet", "biocxml", "biocjson"):
                 check_not_empty(path, f"documents in the format {format}")
             self.empty.append(path)
-        if format in list_formats("rows"):
+        options = self.table if format in TABLES else {}
+        if format in list_formats("rows") and not options:
             yield from self.read_table(file)
         elif format == "spacy":
             from ..docbin import read_docbin
@@ -130,7 +133,7 @@ class DocumentReader:
                 yield Document(name, text, place=name)
         else:
             for gold in open_corpus(
-                path, format, longest=self.longest, on_error=self.on_error
+                path, format, longest=self.longest, on_error=self.on_error, **options
             ):
                 place = name if is_standoff else f"{name}: {gold.id}"
                 id = name if is_standoff or gold.id == path.name else gold.id
@@ -243,6 +246,7 @@ def read_documents(
     counts: Counter[str] | None = None,
     encoding: str = "utf-8",
     keep_failed: bool = False,
+    table: Mapping[str, str] | None = None,
 ) -> Iterator[Document]:
     """Read documents to link, one at a time.
 
@@ -256,6 +260,8 @@ def read_documents(
             error.
         counts: Updated: `WITHOUT_TEXT`, `REJECTED`.
         keep_failed: Yield invalid documents of a known id too, with their `error`.
+        table: `columns` and `delimiter` of tables of mentions, with the texts of the
+            documents; see `mention_tables.read_table`. None = a row is a document.
     """
     reader = DocumentReader(
         columns,
@@ -267,6 +273,7 @@ def read_documents(
         encoding=encoding,
         concepts=concepts,
         keep_failed=keep_failed,
+        table=table or {},
     )
     return reader.check_documents(reader.read_files(files))
 
