@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -13,12 +12,12 @@ from typing import Any
 
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
+from ..io.tables.files import is_sssom
 from .documents import OnError, raise_error
 from .format_table import file_ending, list_formats, load_reader
 from .gold import LONGEST, UNSAID, GoldDocument
 from .inputs.files import BRAT, TEXT, detect_format, list_files, list_standoff
 
-SSSOM = re.compile(r"\bsssom\.[tc]sv(\.gz)?$", re.IGNORECASE)
 NOT_OPTIONS = ("path", "longest", "on_error")  # of readers
 TYPE_SYSTEM = "TypeSystem.xml"  # beside documents of INCEpTION
 
@@ -28,7 +27,7 @@ def detect_corpus(path: Path) -> str:
     if path.is_dir():
         return detect_folder(path)
     check_file(path)
-    if SSSOM.search(path.name):
+    if is_sssom(path):
         return "sssom"
     format = None
     with suppress(SapbertError):  # of an unknown ending: it may be a table

@@ -17,7 +17,14 @@ from ..formats.gold import SEPARATORS
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
-from ..io.tables.files import is_sssom, read_cell, read_header, read_rows, write_table
+from ..io.tables.files import (
+    find_kind,
+    is_sssom,
+    read_cell,
+    read_header,
+    read_rows,
+    write_table,
+)
 from ..io.tables.headers import find_columns
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
@@ -296,7 +303,7 @@ def write_mapped(
             if result is not None
         )
         with write_atomically(output) as file:
-            write_sssom(file, rows, kb.manifest.digest)
+            write_sssom(file, rows, kb.manifest.digest, find_kind(output))
         return
     added = list_columns(k)
     blank: list[Cell] = ["", *[None] * (len(added) - 1)]

@@ -233,7 +233,7 @@ READERS: dict[str, Reader] = {
     "sssom": Reader(
         "[mappings](#several-vocabularies)",
         "readers.sssom:read_sssom",
-        ("*[._-]sssom.tsv", "*[._-]sssom.csv"),
+        ("*[._-]sssom.tsv", "*[._-]sssom.csv", "sssom.tsv", "sssom.csv"),
         ("least_confidence",),
         mappings="readers.sssom:list_mappings",
     ),

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from ..errors import SapbertError
 from ..io.reading import read_lines
 from ..io.tables.delimited import Row
-from ..io.tables.files import COMMENT, TSV, is_sssom, write_table, write_text
+from ..io.tables.files import COMMENT, TSV, find_kind, is_sssom, write_table, write_text
 from ..io.tables.headers import column_key
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
@@ -261,9 +261,12 @@ def read_curie(id: str, like: str) -> str:
 
 
 def write_sssom(
-    file: IO[bytes], rows: Iterable[Sequence[Cell] | None], source: str
+    file: IO[bytes],
+    rows: Iterable[Sequence[Cell] | None],
+    source: str,
+    kind: str = TSV,
 ) -> None:
-    """Write distinct mappings; `source` is as in `list_head`.
+    """Write distinct mappings as TSV or CSV; `source` is as in `list_head`.
 
     Args:
         rows: Cells of `COLUMNS`; None is left out, and what was not decided by a person
@@ -279,8 +282,8 @@ def write_sssom(
     )
     for line in list_head(subjects, objects, source):
         file.write(f"{line}\n".encode())
-    write_text(file, [COLUMNS], TSV)
-    write_text(file, mappings, TSV)
+    write_text(file, [COLUMNS], kind)
+    write_text(file, mappings, kind)
 
 
 def check_sssom(path: Path, output: Path) -> None:
@@ -305,5 +308,5 @@ def write_again(
             if not line.startswith(COMMENT):
                 break
             file.write(f"{line}\n".encode())
-        write_text(file, [header], TSV)
-        write_text(file, rows, TSV)
+        write_text(file, [header], find_kind(output))
+        write_text(file, rows, find_kind(output))

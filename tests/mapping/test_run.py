@@ -214,6 +214,22 @@ def test_mappings_have_the_ids_of_rows_and_are_read_again(sample_kb, tmp_path):
     assert "E331" in result.output
 
 
+@pytest.mark.parametrize("name", ["m.sssom.csv", "my_sssom.tsv.gz", "SSSOM.tsv"])
+def test_every_command_knows_mappings_by_their_name(sample_kb, tmp_path, name):
+    table, output = tmp_path / "terms.csv", tmp_path / name
+    write_table(table, CODED[0], [["A,1", '"heart, attack"', "x"], *CODED[4:]])
+    words = ["--column", "term", "--id", "code", "-o", output]
+    invoke("map", sample_kb, table, *words, code=0)
+    verified = tmp_path / f"again.{name}"
+    invoke("verify", sample_kb, output, "-o", verified, code=0)
+    for path in (output, verified):
+        found = invoke("evaluate", sample_kb, path, code=0).output
+        assert "2 mentions" in found
+        invoke("concepts", path, "-o", tmp_path / "c.jsonl", "--force", code=0)
+    invoke("update", sample_kb, sample_kb, verified, "-o", tmp_path / "u.sssom.tsv")
+    assert (tmp_path / "u.sssom.tsv").read_text("utf8").startswith("#curie_map:\n")
+
+
 def test_a_decision_stands_for_all_rows_of_its_term(kb, tmp_path):
     table, output = tmp_path / "terms.csv", tmp_path / "m.sssom.tsv"
     rows = [["fever", "fever", ""], ["fever", "fever", "C0000001"]]

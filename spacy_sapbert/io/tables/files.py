@@ -28,7 +28,7 @@ from .spreadsheets import ENDINGS as SPREADSHEETS
 from .spreadsheets import Cell, read_cells, text_of
 
 CSV, TSV, EXCEL, PARQUET, JSONL = "csv", "tsv", "xlsx", "parquet", "jsonl"
-SSSOM_ENDINGS = (".sssom.tsv", ".sssom.tsv.gz")
+SSSOM = re.compile(r"(?:^|[._-])sssom\.[tc]sv(?:\.gz)?$", re.IGNORECASE)
 COMMENT = "#"  # before each line of the metadata above a table of SSSOM
 WRITTEN = {
     ".csv": CSV,
@@ -42,6 +42,7 @@ WRITTEN = {
     ".jsonl.gz": JSONL,
 }
 ENDINGS = {**WRITTEN, **dict.fromkeys(SPREADSHEETS, EXCEL)}
+SEPARATORS = {CSV: ",", TSV: "\t"}
 ROWS_AT_ONCE = 1_000
 MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
 MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
@@ -50,7 +51,8 @@ ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbo
 
 
 def is_sssom(path: Path) -> bool:
-    return path.name.lower().endswith(SSSOM_ENDINGS)
+    """Return whether a file is SSSOM, by its name."""
+    return SSSOM.search(path.name) is not None
 
 
 def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
@@ -99,7 +101,7 @@ def read_lines_or_sheet(path: Path, kind: str, encoding: str) -> Iterator[list[C
     if kind == EXCEL:
         rows = read_cells(path)
     elif is_sssom(path):
-        every = read_delimited(path, "\t", encoding=encoding)
+        every = read_delimited(path, SEPARATORS[kind], encoding=encoding)
         rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), every)
     else:
         rows = read_delimited(path, encoding=encoding)
