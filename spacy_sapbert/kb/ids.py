@@ -80,6 +80,8 @@ def read_term(store: Store, text: str, *, is_search: bool = False) -> FoundId:
     spellings = [text]
     if is_search or len(text) >= LONG:
         spellings.append(text.upper())
+    if text.endswith(".0") and len(text) > LONG:  # a number of a spreadsheet
+        spellings.append(text.removesuffix(".0"))
     for spelled in dict.fromkeys(spellings):
         for id in dict.fromkeys((spelled, rewrite_id(spelled, like))):
             if (found := look_up(store, id)).cuis:

@@ -136,6 +136,7 @@ CODED_TERMS = [
     *((t, "exact", ["C0027051"]) for t in (" I21.9", "i21.9", "ICD10CM:I21.9")),
     *((t, "exact", ["C0027051"]) for t in ("MESH:D009203", "D009203", "MSH:D009203")),
     *((t, "exact", ["C0027051"]) for t in ("22298006", "SNOMEDCT_US:22298006")),
+    ("22298006.0", "exact", ["C0027051"]),
     *((t, "exact", ["C0000006"]) for t in ("ORPHA:558", "Orphanet:558", "HP:0000006")),
     ("C0000999", "linked", ["C0027051"]),  # was retired
     ("E11.9", "review", ["C0000002", "C0000003"]),
