@@ -171,7 +171,7 @@ READERS: dict[str, Reader] = {
         "readers.fhir:read_fhir",
         ("*.json", "*.xml"),
         ("languages", "obsolete", "type"),
-        mark=re.compile(rb"\"resourceType\"\s*:|<\w+\s[^>]*\"http://hl7.org/fhir\""),
+        mark=re.compile(rb"\"resourceType\"\s*:|<\w+\s[^<>]*\"http://hl7.org/fhir\""),
         mappings="readers.fhir:read_fhir_mappings",
     ),
     "scispacy": Reader(

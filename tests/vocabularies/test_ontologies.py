@@ -227,6 +227,29 @@ def test_read_owl_of_another_syntax_names_it_and_the_fix(name, text, syntax, tmp
     assert f"`robot convert --input {name} --output x.rdf.owl`" in error
 
 
+@pytest.mark.parametrize("piece", ["<Ontology ", "<a ", "alternati", "#", "<RDF:"])
+@pytest.mark.parametrize("name", ["x.owl", "x.ttl", "x.xml", "x.json"])
+def test_beginning_of_any_file_is_read_in_the_time_of_its_length(name, piece, tmp_path):
+    path = tmp_path / name
+    path.write_text(piece * 30_000)
+    assert fail(path)[:6] in ("[E106]", "[E110]", "[E117]", "[E150]")
+
+
+def test_read_owl_property_with_a_long_name_takes_the_time_of_its_length(tmp_path):
+    path = tmp_path / "x.nt"
+    property = f"<http://x.example/{'alternati' * 50_000}>"
+    text = '<http://x.example/X_1> {} "fever" .\n'
+    label = "<http://www.w3.org/2004/02/skos/core#prefLabel>"
+    skos = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    kind = "<http://www.w3.org/2004/02/skos/core#Concept>"
+    path.write_text(
+        text.format(property)
+        + text.format(label)
+        + f"<http://x.example/X_1> {skos} {kind} .\n"
+    )
+    assert read(path)[0][0].aliases == ["fever"]
+
+
 def test_read_owl_may_be_turtle(tmp_path):
     path = tmp_path / "skos.owl"
     path.write_text(f"# a comment\n{SKOS}", "utf8")

@@ -6,6 +6,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.reader_table import guess_format
+from spacy_sapbert.vocabularies.readers.snomed import TAG
 from tests.vocabularies.test_examples import FOLDER
 from tests.vocabularies.whole import read
 
@@ -36,6 +37,12 @@ def test_read_snomed_national_editions(names, tmp_path):
             concept.aliases.sort()
             concept.languages.clear()
     assert found[0][0] == found[1][0] == found[2][0]
+
+
+@pytest.mark.parametrize("piece", [" ", "(", "(a) ", ") "])
+def test_tag_of_a_long_name_is_found_in_the_time_of_its_length(piece):
+    assert TAG.search(f"{piece * 100_000}.") is None
+    assert TAG.search(f"{piece * 100_000} (finding) ")[1] == "finding"
 
 
 @pytest.mark.parametrize(

@@ -133,10 +133,11 @@ TURTLE = re.compile(HEAD + rb"(?:@prefix|@base|prefix\s)", re.IGNORECASE)
 OTHER_SYNTAXES = {
     "OWL functional syntax": re.compile(HEAD + rb"(?:Prefix|Ontology)\s*\("),
     "Manchester syntax": re.compile(HEAD + rb"(?:Prefix|Ontology):"),
-    "OWL/XML": re.compile(rb"\A(?:(?!<(?:\w+:)?RDF)[\s\S])*?<Ontology\s[^>]*xmlns"),
+    "OWL/XML": re.compile(rb"\A(?:(?!<(?:\w+:)?RDF)[\s\S])*?<Ontology\s[^<>]*xmlns"),
 }
 # The end of the IRI of a property whose values may be synonyms
 SYNONYM = re.compile(r"synonym|alias|alt(?:ernati\w+)?_?(?:label|name|term)", re.I)
+LONGEST = 100  # characters of it
 MOST_PROPERTIES = 10_000  # that are remembered
 
 
@@ -192,7 +193,11 @@ class Properties(dict[str, str]):
         self.known |= names & self.synonyms
         if len(self) < MOST_PROPERTIES:
             self[iri] = kind
-            if not kind and iri not in NODES and SYNONYM.search(short_id(iri)):
+            if (
+                not kind
+                and iri not in NODES
+                and SYNONYM.search(short_id(iri)[:LONGEST])
+            ):
                 self.counts[iri] = 0
         return kind
 

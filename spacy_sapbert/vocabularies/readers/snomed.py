@@ -33,7 +33,7 @@ REPLACEMENTS = {  # the reference sets of associations
     "900000000000526001": "REPLACED BY",
     "900000000000527005": "SAME AS",
 }
-TAG = re.compile(r"\s*\(([^()]*)\)\s*$")  # at the end of a fully specified name
+TAG = re.compile(r"(?<!\s)\s*\(([^()]*)\)\s*$")  # at the end of a fully specified name
 # reference sets of maps → the vocabulary in UMLS
 MAPS = {
     "447562003": "ICD10",
