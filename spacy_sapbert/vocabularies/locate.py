@@ -2,9 +2,9 @@
 
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from errno import ENOSPC
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -125,23 +125,18 @@ class Unpacked:
                 size = sum(member.file_size for member in archive.infolist())
                 check_unpacked(path, path.stat().st_size, size)
                 archive.extractall(folder)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            RuntimeError,
-            NotImplementedError,
-        ) as error:
+        except SapbertError:
+            raise
+        except Exception as error:  # zipfile raises almost any if a file is damaged
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            if getattr(error, "errno", None) == ENOSPC:
+                raise no_temporary_space(folder=gettempdir(), reason=reason) from None
             raise SapbertError(
                 "E150",
                 f"{path}: Expected a whole zip file without a password, but it cannot "
-                f"be unpacked ({type(error).__name__}). Fetch or copy the file again, "
-                "or unpack it and pass the folder.",
+                f"be unpacked ({reason}). Fetch or copy the file again, or unpack it "
+                "and pass the folder.",
             ) from None
-        except OSError as error:
-            raise no_temporary_space(
-                folder=gettempdir(), reason=error.strerror
-            ) from error
         return folder
 
     @contextmanager

@@ -1,5 +1,6 @@
 """Releases as they are packed: files, folders and `.zip`, for every reader."""
 
+import errno
 import gzip
 import shutil
 import tempfile
@@ -276,7 +277,19 @@ def test_damaged_zip_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(SapbertError, match="E007"):
         read_vocabulary(path)
     write_zip(path, {"x.obo": b"a", "x.obo/y.obo": b"a"})
-    with pytest.raises(SapbertError, match="E004"):
+    with pytest.raises(SapbertError, match="E150"):
+        read_vocabulary(path)
+    write_zip(path, {"é.obo": b"a"})
+    path.write_bytes(path.read_bytes().replace("é".encode(), b"\xe9a"))
+    with pytest.raises(SapbertError, match=r"E150.*\(UnicodeDecodeError\)"):
+        read_vocabulary(path)
+    write_zip(path, {"x.obo": b"a"})
+
+    def write_all(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", write_all)
+    with pytest.raises(SapbertError, match="E004.*No space left"):
         read_vocabulary(path)
 
 
