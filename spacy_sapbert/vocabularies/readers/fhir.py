@@ -30,7 +30,11 @@ LISTS = (CONCEPTS, INCLUDES, CONTAINS, GROUPS)
 ENTRIES = ("entry",)  # of a bundle
 HEAD = ("url", "version", "copyright", "language")
 PREFERRED = ("preferredForLanguage", "display")  # uses of a designation
-INACTIVE = ("retired", "deprecated", "inactive")  # values of the property `status`
+# Properties of a concept that is retired
+INACTIVE: set[tuple[str, Any]] = {
+    *(("status", value) for value in ("retired", "deprecated", "inactive")),
+    ("inactive", True),
+}
 # What the target is to the source: `equivalence` of R4, `relationship` of R5
 RELATIONS = {
     **dict.fromkeys(("equivalent", "equal"), EXACT),
@@ -186,15 +190,19 @@ class CodeReader:
             if not code:
                 raise KeyError("code")
             id = make_id(prefix, code)
-            properties = [*list_properties(concept)]
-            if is_inactive(concept, properties) and not self.obsolete:
+            properties = [
+                (text_of(each["code"]), each.get("valueCode", each.get("valueBoolean")))
+                for each in concept.get("property") or ()
+            ]
+            is_inactive = INACTIVE.intersection(properties) or concept.get("inactive")
+            if is_inactive and not self.obsolete:
                 self.report.dropped["inactive concepts"] += 1
             else:
                 yield Fact(id, CODE, code, source=source)
                 yield Fact(id, NODE, id)
                 yield Fact(id, ABOVE, parent)
                 for key, value in properties:
-                    if key in ("parent", "subsumedBy"):
+                    if key in ("parent", "subsumedBy") and value is not None:
                         yield Fact(id, ABOVE, make_id(prefix, text_of(value)))
                 if definition := concept.get("definition"):
                     yield Fact(id, DEFINITION, clean_name(text_of(definition)))
@@ -226,22 +234,6 @@ class CodeReader:
             elif name:
                 place = order.index(language) if language in order else len(order)
                 yield Fact(id, NAME, name, 3 * place + rank, source, language)
-
-
-def list_properties(concept: Map[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the code and the value of each property of a concept."""
-    for each in concept.get("property") or ():
-        values = [value for key, value in each.items() if key.startswith("value")]
-        if values:
-            yield text_of(each["code"]), values[0]
-
-
-def is_inactive(concept: Map[str, Any], properties: list[tuple[str, Any]]) -> bool:
-    """Return whether a concept is retired."""
-    return concept.get("inactive") is True or any(
-        (key == "inactive" and value is True) or (key == "status" and value in INACTIVE)
-        for key, value in properties
-    )
 
 
 def group_mappings(group: Any, path: Path, report: Report) -> Iterator[Mapping]:
