@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import SapbertError
 from ..io.reading import check_file, file_digest
 from ..io.tables.files import is_sssom
+from ..io.unpacking import Unpacked, is_zip
 from .documents import OnError, raise_error
 from .format_table import file_ending, list_formats, load_reader
 from .gold import LONGEST, UNSAID, GoldDocument
@@ -87,7 +88,12 @@ def open_corpus(
     on_error: OnError = raise_error,
     **options: Any,
 ) -> Iterator[GoldDocument]:
-    """Read a file or folder; invalid documents are there too, with their error."""
+    """Read a file or folder, also in a `.zip`.
+
+    Invalid documents are there too, with their error.
+    """
+    if is_zip(path):
+        return open_zip(path, format, longest=longest, on_error=on_error, **options)
     format = format or detect_corpus(path)
     reader = load_reader(format)
     arguments = inspect.signature(reader).parameters
@@ -111,6 +117,23 @@ def open_corpus(
         for file, name, _ in files
         for document in read(file)
     )
+
+
+def open_zip(
+    path: Path, format: str | None, *, on_error: OnError, **options: Any
+) -> Iterator[GoldDocument]:
+    """Read the documents in a `.zip`, by which errors name its files."""
+    unpacked = Unpacked()
+
+    def name_error(error: SapbertError) -> None:
+        on_error(unpacked.name(error))
+
+    try:
+        with unpacked.name_errors():
+            folder = unpacked.unpack(path)
+            yield from open_corpus(folder, format, on_error=name_error, **options)
+    finally:
+        unpacked.close()
 
 
 def read_corpus(

@@ -17,9 +17,10 @@ from ..errors import (
 from ..io.plugins import load_object, load_plugins
 from ..io.reading import read_start
 from ..io.tables.spreadsheets import ENDINGS as EXCEL
+from ..io.unpacking import Unpacked
 from .concepts import Concept, unite_vocabularies
 from .facts import KEEP, Fact, build_concepts
-from .locate import Unpacked, has_name, list_some
+from .locate import find_best, has_name, list_some
 from .options import ReadOptions
 from .report import Report, count_concepts
 from .sssom import Mapping
@@ -301,7 +302,7 @@ def find_file(path: Path, readers: Map[str, Reader], unpacked: Unpacked) -> Foun
         return None
 
     is_known = len(readers) == 1
-    files = unpacked.find(path, rank, is_known=is_known)
+    files = find_best(path, rank, unpacked, is_known=is_known)
     chosen = rank(files[0]) if files else None
     if chosen is None and rf2:
         raise SapbertError(

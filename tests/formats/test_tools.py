@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import tempfile
 import warnings
 from pathlib import Path
@@ -337,3 +338,29 @@ def test_offsets_in_units_of_javascript_are_known_by_the_text(tmp_path):
     assert document.mentions[0][:2] == (2, 7)
     with pytest.raises(SapbertError, match="E117.*give their text"):
         list(open_corpus(write(characters, cough)))
+
+
+@pytest.mark.parametrize("name", ["doccano", "inception", "brat"])
+def test_an_export_in_a_zip_is_read_as_its_folder(name, tmp_path):
+    if name == "brat":
+        folder = FOLDER / "brat" / "corpus"
+    else:
+        folder = tmp_path / "export"
+        folder.mkdir()
+        files = [f for f in (FOLDER / name).iterdir() if "expected" not in f.name]
+        file = next(f for f in sorted(files) if f.suffix in (".jsonl", ".xmi"))
+        shutil.copy(file, folder)
+        (folder / "TypeSystem.xml").write_text("<typeSystemDescription/>")
+    archive = Path(shutil.make_archive(str(tmp_path / "all"), "zip", folder))
+    assert [*open_corpus(archive)] == [*open_corpus(folder)]
+    # an error names the file in the zip
+    target = next(
+        f for f in folder.rglob("*") if f.suffix in (".jsonl", ".xmi", ".ann")
+    )
+    copy = Path(shutil.copytree(folder, tmp_path / "broken"))
+    (copy / target.relative_to(folder)).write_bytes(b"T1\tX 7\n\xff<")
+    archive = Path(shutil.make_archive(str(tmp_path / "broken"), "zip", copy))
+    with pytest.raises(SapbertError) as caught:
+        [*open_corpus(archive, name)]
+    assert f"{archive}/" in str(caught.value)
+    assert "spacy-sapbert-" not in str(caught.value)
