@@ -16,6 +16,7 @@ from .options import (
     Delimiter,
     DropPrefix,
     Force,
+    LeastConfidence,
     MentionColumns,
     OnError,
     Prefix,
@@ -38,6 +39,7 @@ def convert(
     delimiter: Delimiter = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
+    least_confidence: LeastConfidence = None,
     bars_join_parts: bool | None = BARS_JOIN_PARTS,
     split_composites: bool | None = typer.Option(
         None,
@@ -77,6 +79,7 @@ def convert(
         "bars_join_parts": bars_join_parts,
         "split_composites": split_composites,
         "language": language,
+        "least_confidence": least_confidence,
         "columns": columns,
         "delimiter": delimiter,
     }

@@ -91,18 +91,18 @@ TABLE_OPTIONS = ("columns", "separator", "delimiter", "comment", "encoding", "ty
 # The first that has the name of a file reads it.
 READERS: dict[str, Reader] = {
     "rxnorm": Reader(
-        "a folder with `rrf/RXNCONSO.RRF`: [RxNorm](#rxnorm)'s own Rich Release Format",
+        "a folder with `RXNCONSO.RRF`: [RxNorm](#rxnorm)'s own Rich Release Format",
         "rrf.release:read_rrf",
-        ("RXNCONSO.RRF*", "rrf/RXNCONSO.RRF*"),
+        ("RXNCONSO.RRF*",),
         ("sources", *TERM_TYPES, "suppressed", "trade_names", "ingredient_names"),
         is_sorted=True,
         is_folder=True,
     ),
     "rrf": Reader(
-        "a folder with `MRCONSO.RRF`, also in `META/`: UMLS's Rich Release Format, "
+        "a folder with `MRCONSO.RRF`: UMLS's Rich Release Format, "
         "fields that end with a bar, lines sorted by id",
         "rrf.release:read_rrf",
-        ("MRCONSO.RRF*", "META/MRCONSO.RRF*", "*.RRF"),
+        ("MRCONSO.RRF*", "*.RRF"),
         (
             *("languages", "sources", "source_rank", "types", *TERM_TYPES),
             *("suppressed", "trade_names", "ingredient_names", "cui_pattern"),
@@ -136,10 +136,11 @@ READERS: dict[str, Reader] = {
         is_folder=True,
     ),
     "meddra": Reader(
-        "a folder with `pt.asc`, also in `MedAscii/`: MedDRA",
+        "a folder with `pt.asc`: MedDRA",
         "tables.table:read_meddra",
         ("pt.asc",),
         ("type", "encoding"),
+        is_folder=True,
     ),
     "icd11": Reader(
         "[ICD-11](#claml-and-icd-11): the simple tabulation of the WHO, or the "

@@ -56,7 +56,7 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
     """Read a release of UMLS or RxNorm, or another vocabulary in their format.
 
     Args:
-        path: The folder, or the MRCONSO or RXNCONSO file in it, plain, `.gz` or split.
+        path: Its MRCONSO or RXNCONSO file, plain, `.gz` or split.
 
     Raises:
         SapbertError: If a filter has a value that is not in the file.
