@@ -11,8 +11,8 @@ from .app import FAILED, app, check_outputs
 from .options import (
     COLUMN,
     ID,
-    INPUT,
     LABEL,
+    TEXT,
     Encoding,
     Force,
     KbName,
@@ -30,11 +30,7 @@ def verify(
     column: Annotated[str | None, COLUMN] = None,
     id: Annotated[str | None, ID] = None,
     label: Annotated[str | None, LABEL] = None,
-    context: str | None = typer.Option(
-        None,
-        help="Column of the documents, whose abbreviations are expanded.",
-        **INPUT,
-    ),
+    text: Annotated[str | None, TEXT] = None,
     output: Path = typer.Option(
         ...,
         "--output",
@@ -52,7 +48,8 @@ def verify(
     """kb/ + table of texts and ids -> a verdict on each id
 
     All columns are kept, and columns `verify_…` added: the verdict, the probability
-    that the id is right, the better concept, and a sentence why. The same command
+    that the id is right, the better concept, and a sentence why. Abbreviations are
+    expanded by the document of a term, if `--text` names its column. The same command
     continues a run that was stopped.
 
     Example: spacy sapbert verify models/kb codes.xlsx --column term --id code -o
@@ -78,7 +75,7 @@ def verify(
         check_choice("fail-on", [*VERDICTS], verdict)
     check_outputs(output, force=force)
     check_verified(table, output)
-    columns = choose_columns(table, column, id, label, context, encoding)
+    columns = choose_columns(table, column, id, label, text, encoding)
     counts = verify_table(
         load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet
     )

@@ -126,7 +126,10 @@ LAYOUTS = (
             only=only,
         )
         for file, columns, only in (
-            *((file, "id=1,name=2", {}) for file in ("pt", "hlt", "hlgt", "soc")),
+            *(
+                (file, "id=1,name=2,codes.MDR=1", {})
+                for file in ("pt", "hlt", "hlgt", "soc")
+            ),
             ("llt", "id=3,synonyms=2,codes.MDR=1", {"10": ("y",)}),
             *(
                 (file, "id=2,parent=1", {})
