@@ -205,7 +205,11 @@ def test_help_lists_commands_with_whole_lines(group):
 
 def test_columns_have_one_name_in_all_commands():
     """A column of terms, a text of a document, an id and its name."""
-    has = {"map": "column id", "verify": "column text id label", "update": "column id label"}
+    has = {
+        "map": "column id",
+        "verify": "column text id label",
+        "update": "column id label",
+    }
     has["link"] = "text id"
     commands = typer.main.get_command(app).commands
     helps = set()
