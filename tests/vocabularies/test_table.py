@@ -41,6 +41,7 @@ def test_read_table_guesses_common_headers(header, expected, tmp_path):
     ("header", "columns", "code"),
     [
         ("code,words", None, "E410.*the columns code, words"),
+        ("#tax_id,GeneID\n1,2", None, "E410.*csv:1: .*the columns tax_id, Gene"),
         # no column has the ids because it is the only one with codes
         ("ICD10,name", None, "E410.*the columns ICD10, name\\. .*id=ICD10,name=name`"),
         ("symbol,term,omim_id", None, "E410.*--columns name=term,id=omim_id`"),

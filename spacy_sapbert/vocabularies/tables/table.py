@@ -1,7 +1,6 @@
 """Vocabularies in tables: CSV, TSV and Excel, with columns by name."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -73,16 +72,19 @@ def find_columns(
     path: Path, number: int, first: list[str], comments: list[Row], options: ReadOptions
 ) -> tuple[Columns, bool]:
     """Return the columns, and whether the comments above the table name them."""
-    try:
-        return choose_columns(path, number, first, ROLES, options.columns), False
-    except SapbertError as error:
-        for line, cells in reversed(comments):
-            header = [cells[0].lstrip(f"{COMMENT} "), *cells[1:]]
-            if len(header) == len(first):
-                with suppress(SapbertError):
-                    found = choose_columns(path, line, header, ROLES, options.columns)
-                    return found, True
-        raise error from None
+    wrong = None
+    headers = [(number, first)]
+    for line, cells in reversed(comments):
+        if len(cells) == len(first):
+            headers.append((line, [cells[0].lstrip(f"{COMMENT} "), *cells[1:]]))
+    for line, header in headers:
+        try:
+            columns = choose_columns(path, line, header, ROLES, options.columns)
+            return columns, header is not first
+        except SapbertError as error:
+            wrong = error  # of the highest comment, which is rather the header
+    assert wrong is not None
+    raise wrong
 
 
 def row_facts(
