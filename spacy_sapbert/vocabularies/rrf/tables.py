@@ -102,7 +102,7 @@ def find_table(path: Path, table: str) -> list[Path]:
     """Find the file of a table, or its parts.
 
     Args:
-        path: The main file of the release, or a part of it.
+        path: The folder of a release, or the MRCONSO file in it.
         table: The table, e.g. "MRREL".
 
     Returns:
@@ -113,23 +113,27 @@ def find_table(path: Path, table: str) -> list[Path]:
     """
     if path.is_file() and table in MAIN and not re.search(PART, path.name, re.I):
         return [path]
-    inside = list_folder(path.parent)
-    if whole := [file for file in inside if has_name(file, f"{table}.RRF")]:
-        return whole[:1]  # the plain one is the first
-    pattern = re.compile(re.escape(table) + PART, re.I)
-    parts = [part for part in inside if pattern.fullmatch(part.name)]
-    # aa, ab, ac …, all or none of them compressed
-    ending = ".gz" if parts and parts[0].suffix.lower() == ".gz" else ""
-    for number, part in enumerate(parts):
-        letters = LETTERS[number // 26] + LETTERS[number % 26]
-        expected = part.with_name(f"{table}.RRF.{letters}{ending}")
-        if part.name.lower() != expected.name.lower():
-            raise SapbertError(
-                "E108",
-                f"Expected the part {expected} next, but got {part}. Download all "
-                "parts.",
-            )
-    return parts
+    folder = path if path.is_dir() else path.parent
+    for parent in (folder, folder / "META", folder / "rrf"):
+        inside = list_folder(parent) if parent.is_dir() else []
+        if whole := [file for file in inside if has_name(file, f"{table}.RRF")]:
+            return whole[:1]  # the plain one is the first
+        pattern = re.compile(re.escape(table) + PART, re.I)
+        parts = [part for part in inside if pattern.fullmatch(part.name)]
+        # aa, ab, ac …, all or none of them compressed
+        ending = ".gz" if parts and parts[0].suffix.lower() == ".gz" else ""
+        for number, part in enumerate(parts):
+            letters = LETTERS[number // 26] + LETTERS[number % 26]
+            expected = part.with_name(f"{table}.RRF.{letters}{ending}")
+            if part.name.lower() != expected.name.lower():
+                raise SapbertError(
+                    "E108",
+                    f"Expected the part {expected} next, but got {part}. Download all "
+                    "parts.",
+                )
+        if parts:
+            return parts
+    return []
 
 
 def display_path(parts: list[Path], table: str) -> Path:
@@ -231,7 +235,7 @@ def read_facts(
     The source of a definition is its atom (AUI).
 
     Args:
-        path: See `find_table`.
+        path: The folder of the release, or the MRCONSO file in it.
         report: Counts the rows, and notes the tables that do not exist.
     """
     facts = read_own_facts(path, dialect, options, report)
