@@ -6,11 +6,13 @@ ids are read; JSON lines and tables come back whole.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from ..errors import SapbertError, unexpected_line
+from ..io.tables.files import open_rows
 from ..io.tables.formulas import undefuse
 from .corpus import detect_corpus, open_corpus
 from .documents import raise_error
@@ -19,7 +21,6 @@ from .format_table import file_ending, list_formats, load_function
 from .gold import GoldDocument
 from .inputs.rows import COLUMNS as DOCUMENT
 from .inputs.rows import Columns, read_json_rows, to_plain
-from .mention_tables import open_table
 
 JSON_LINES, DOCBIN, ENTITIES = "jsonl", "spacy", "entities"
 TO_CORRECT = ("doccano", "labelstudio")  # what is written for annotation tools
@@ -49,7 +50,7 @@ def detect_linked(path: Path) -> str | None:
 
 def read_columns(path: Path) -> list[str]:
     """Return the names of the columns of a table."""
-    return open_table(path, None, raise_error)[0]
+    return next(open_rows(path), (1, list[str]()))[1]
 
 
 def open_linked(
@@ -63,18 +64,18 @@ def open_linked(
     """
     if format == JSON_LINES:
         rows = read_json_rows(path, DOCUMENT, on_error=raise_error, encoding=encoding)
-        return open_rows(path, rows, lambda *row: read_line(path, *row))
+        return make_documents(path, rows, lambda *row: read_line(path, *row))
     if format in list_formats("rows"):
         names = tuple(read_columns(path))
         rows = load_function(format, "rows")(
             path, Columns("cui", keep=names), on_error=raise_error, encoding=encoding
         )
-        packed = format == "csv"
-        return open_rows(path, rows, lambda _, row: read_mention(row, packed=packed))
+        read = partial(read_mention, packed=format == "csv")
+        return make_documents(path, rows, lambda _, row: read(row))
     return (read_gold(path, document) for document in open_corpus(path, format)), {}
 
 
-def open_rows(
+def make_documents(
     path: Path,
     rows: Iterator[tuple[int, Mapping[str, Any]]],
     read: Callable[[int, Mapping[str, Any]], LinkedDoc],

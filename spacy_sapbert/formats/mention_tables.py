@@ -4,30 +4,27 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from ..errors import SapbertError, blank_mention
-from ..io.plugins import require
 from ..io.tables.columns import Columns, Layout, Roles, choose_columns
 from ..io.tables.delimited import (
-    Row,
+    BARS,
+    TAB,
     find_separator,
     name_delimiter,
-    read_delimited,
     read_first_line,
 )
+from ..io.tables.files import fit_rows, is_text, open_rows
 from ..io.tables.formulas import undefuse
-from ..io.tables.spreadsheets import ENDINGS as EXCEL
-from ..io.tables.spreadsheets import read_workbook
 from ..vocabularies.options import LEAST_CONFIDENCE
 from ..vocabularies.report import Report, read_good_lines
 from ..vocabularies.sssom import NOTHING, OWN, read_exact
 from .documents import OnError, raise_error
-from .format_table import file_ending
 from .gold import (
     MENTIONS,
     NOWHERE,
@@ -42,8 +39,6 @@ from .gold import (
     split_ids,
 )
 
-BARS, TAB = "||", "\t"
-PARQUET = ".parquet"
 TERM, CHOSEN = "match_term", "match_chosen"  # columns of `map`
 LINK = Layout(
     "`link`",
@@ -100,44 +95,10 @@ class ErrorReport(Report):
         self.handle(error)
 
 
-def open_table(
-    path: Path, delimiter: str | None, on_error: OnError
-) -> tuple[list[str], Iterator[Row]]:
-    """Return the first row of a table, or its columns, and all rows after it."""
-    ending = file_ending(path)
-    if ending == PARQUET:
-        require("pyarrow.parquet", "pyarrow")
-        from ..io.tables.parquet import read_names, read_records
-
-        names = read_names(path)
-        records = enumerate(read_records(path, names), 1)
-        return names, ((n, [*map(text_of, row.values())]) for n, row in records)
-    if ending in EXCEL:
-        rows = read_workbook(path)
-        first = next(rows, (1, list[str]()))[1]
-        # the last cells of a row that are empty are not in it
-        return first, ((n, row + [""] * (len(first) - len(row))) for n, row in rows)
-    delimiter = delimiter or find_delimiter(path)
-    report = ErrorReport(on_error)
-    rows = read_delimited(
-        path,
-        delimiter,
-        quoted=delimiter not in (TAB, BARS),
-        read=lambda path, blocks: read_good_lines(
-            path, report, blocks=blocks, blank=True
-        ),
-    )
-    return next(rows, (1, list[str]()))[1], rows
-
-
 def find_delimiter(path: Path) -> str:
     """Return what the first line of a text has between its fields."""
     line = read_first_line(path)
     return BARS if BARS in line and TAB not in line else find_separator(line)
-
-
-def text_of(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 class MentionRows:
@@ -147,32 +108,21 @@ class MentionRows:
         self,
         path: Path,
         columns: Columns,
-        width: int,
         *,
         bars: bool = False,
         bars_join_parts: bool = False,
         is_text: bool = True,
     ) -> None:
-        self.path, self.layout, self.width = path, columns.layout, width
+        self.path, self.layout = path, columns.layout
         self.bars, self.bars_join_parts = bars, bars_join_parts
         # a cell of our own tables may have a quote that prevents a formula
         self.undefuse = self.layout is not None and is_text
         self.places = {column.role: column.place for column in columns.chosen}
-        self.least = max(self.places[r] for r in ("mention", "ids") if r in self.places)
 
     def read(self, number: int, fields: list[str]) -> Found | None:
         """Return the mention of a row; None if it has none."""
         path = self.path
-        if not self.least < len(fields) <= self.width:
-            raise SapbertError(
-                "E117",
-                f"{path}:{number}: Expected {self.width} fields, as the first line "
-                f"has, but got {len(fields)}. Correct the line.",
-            )
-        cells = {
-            role: fields[place] if place < len(fields) else ""
-            for role, place in self.places.items()
-        }
+        cells = {role: fields[place] for role, place in self.places.items()}
         if self.undefuse:
             cells = {role: undefuse(cell) for role, cell in cells.items()}
         mention, ids = cells["mention"], cells.get("ids", "")
@@ -260,28 +210,33 @@ def read_table(
     Yields:
         Consecutive rows with the same document.
     """
-    is_text = file_ending(path) not in (PARQUET, *EXCEL)
     if delimiter is not None:
         delimiter = name_delimiter(delimiter)
-    elif is_text:
+    elif is_text(path):
         delimiter = find_delimiter(path)
     if delimiter == BARS and columns is None:
         columns = "mention=1,ids=2"
-    first, rows = open_table(path, delimiter, on_error)
+    read = partial(read_good_lines, report=ErrorReport(on_error), blank=True)
+    rows = open_rows(path, delimiter, quoted=None, read=read)
+    _, first = next(rows, (1, list[str]()))
     if not first:
         return
     roles = ROLES if columns is None else NAMED
     chosen = choose_columns(path, 1, first, roles, columns)
     if not chosen.header:
         rows = chain([(1, first)], rows)
+    elif chosen.layout is MAP:  # in which cells with tabs between them have quotes too
+        rows = islice(open_rows(path, delimiter, read=read), 1, None)
     table = MentionRows(
         path,
         chosen,
-        len(first),
         bars=delimiter == BARS,
         bars_join_parts=bars_join_parts,
-        is_text=is_text,
+        is_text=is_text(path),
     )
+    # the last cells of a row may be missing
+    least = 1 + max(table.places.get(role, 0) for role in ("mention", "ids"))
+    rows = fit_rows(path, rows, len(first), least=least, on_error=on_error)
     place = table.places.get("lang")
     languages: set[str] = set()
     empty = True
@@ -296,7 +251,7 @@ def read_table(
                 continue
             if found is None:
                 continue
-            spoken = fields[place] if place is not None and place < len(fields) else ""
+            spoken = "" if place is None else fields[place]
             languages.add(spoken)
             if language in (None, spoken):
                 empty = False
@@ -317,17 +272,6 @@ def read_table(
             "E106",
             f"{path}: Expected chosen ids in the column `{CHOSEN}`, but it is empty. "
             "Write an id, or NIL, for each term that you have reviewed.",
-        )
-
-
-def check_fields(
-    path: Path, number: int, fields: list[str], expected: int, separator: str
-) -> None:
-    if len(fields) != expected:
-        raise SapbertError(
-            "E117",
-            f"{path}:{number}: Expected {expected} fields with {separator} between "
-            f"them, but got {len(fields)}. Correct the line.",
         )
 
 

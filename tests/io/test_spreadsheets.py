@@ -10,7 +10,7 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io import reading
-from spacy_sapbert.io.tables.spreadsheets import read_workbook
+from spacy_sapbert.io.tables.files import open_rows
 
 SHEET = "xl/worksheets/sheet1.xml"
 
@@ -20,11 +20,11 @@ import resource
 import sys
 from pathlib import Path
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.io.tables.spreadsheets import read_workbook
+from spacy_sapbert.io.tables.files import open_rows
 
 for path in sys.argv[1:]:
     try:
-        list(read_workbook(Path(path)))
+        list(open_rows(Path(path)))
     except SapbertError as error:
         print(error.code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
@@ -49,7 +49,7 @@ def change_sheet(path: Path, old: bytes, new: bytes) -> None:
             file.writestr(name, data)
 
 
-def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(tmp_path):
+def test_open_rows_of_excel_has_cells_as_texts_and_numbers_of_rows(tmp_path):
     book = openpyxl.Workbook()
     hidden = book.active
     hidden.sheet_state = "hidden"
@@ -68,31 +68,31 @@ def test_read_workbook_of_excel_has_cells_as_texts_and_numbers_of_rows(tmp_path)
     path = tmp_path / "codes.xlsx"
     book.save(path)
     notes: list[str] = []
-    assert list(read_workbook(path, note=notes.append)) == [
+    assert list(open_rows(path, note=notes.append)) == [
         (2, ["", "0012", "250", "0.5", "True", "2026-01-31"]),
-        (4, ["", "", "a\nb", "73211009"]),
+        (4, ["", "", "a\nb", "73211009", "", ""]),
     ]
     assert notes == ["Other sheets are not read: 'notes'."]
 
 
-def test_read_workbook_of_excel_97(tmp_path):
+def test_open_rows_of_excel_97(tmp_path):
     xlwt = pytest.importorskip("xlwt", reason="xlwt is not installed")
     book = xlwt.Workbook()
     sheet = book.add_sheet("codes")
     for column, value in enumerate(("0012", 250.0, "fever")):
         sheet.write(1, column, value)
     book.save(str(tmp_path / "codes.xls"))
-    rows = list(read_workbook(tmp_path / "codes.xls"))
+    rows = list(open_rows(tmp_path / "codes.xls"))
     assert rows == [(2, ["0012", "250", "fever"])]
 
 
-def test_read_workbook_an_id_that_was_rounded_is_an_error(tmp_path):
+def test_open_rows_an_id_that_was_rounded_is_an_error(tmp_path):
     """An id of an extension of SNOMED CT has up to 18 digits, and a number has 15."""
     path = write_book(tmp_path / "codes.xlsx", ["id"], ["999000041000000102"])
-    assert [cells for _, cells in read_workbook(path)][1] == ["999000041000000102"]
+    assert [cells for _, cells in open_rows(path)][1] == ["999000041000000102"]
     path = write_book(tmp_path / "codes.xlsx", ["id"], [999000041000000102])
     with pytest.raises(SapbertError, match=r"E150.*row 2.*15 digits.*texts"):
-        list(read_workbook(path))
+        list(open_rows(path))
 
 
 # A cell in each corner: calamine makes all between them.
@@ -103,7 +103,7 @@ HUGE = [
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs limits of Linux")
-def test_read_workbook_what_no_memory_holds_is_an_error(tmp_path, new_process):
+def test_open_rows_what_no_memory_holds_is_an_error(tmp_path, new_process):
     paths = []
     for number, rows in enumerate(HUGE):
         path = write_book(tmp_path / f"{number}.xlsx", ["id", "name"], ["X", "fever"])
@@ -117,17 +117,17 @@ def test_read_workbook_what_no_memory_holds_is_an_error(tmp_path, new_process):
     assert len(done.stdout.splitlines()) == len(HUGE)
 
 
-def test_read_workbook_what_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
+def test_open_rows_what_unpacks_to_far_more_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "UNPACKED_BYTES", 1 << 20)
     path = write_book(tmp_path / "codes.xlsx", ["id"], ["X"])
     blanks = b" " * (4 << 20)
     change_sheet(path, b"<sheetData>", b"<sheetData>" + blanks)
     with pytest.raises(SapbertError, match="E007"):
-        list(read_workbook(path))
+        list(open_rows(path))
     # a directory that declares less than there is
     data = path.read_bytes()
     with zipfile.ZipFile(path) as file:
         size = file.getinfo(SHEET).file_size.to_bytes(4, "little")
     path.write_bytes(data.replace(size, (1000).to_bytes(4, "little")))
     with pytest.raises(SapbertError, match="E150"):
-        list(read_workbook(path))
+        list(open_rows(path))

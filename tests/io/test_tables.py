@@ -7,7 +7,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.formats.documents import raise_error
 from spacy_sapbert.formats.inputs.rows import Columns, read_csv_rows
 from spacy_sapbert.io.tables.delimited import end_lines
-from spacy_sapbert.io.tables.files import read_header, read_rows
+from spacy_sapbert.io.tables.files import fit_rows, open_rows, read_header, read_rows
 from spacy_sapbert.io.tables.headers import describe_header, find_columns
 from spacy_sapbert.vocabularies.report import Report
 from spacy_sapbert.vocabularies.tables.delimited import read_columns
@@ -60,6 +60,8 @@ def test_tables_of_any_line_end_are_read_and_not_shown(tmp_path, end):
     found = [*read_csv_rows(path, Columns(), on_error=raise_error)]
     assert found == [(n, {"id": str(n - 1), "text": TEXT}) for n in (2, 3)]
     assert [*read_rows(path)] == [row.split(",") for row in rows]
+    found = [*read_csv_rows(path, Columns("TEXT", "Id"), on_error=raise_error)]
+    assert found == [(n, {"Id": str(n - 1), "TEXT": TEXT}) for n in (2, 3)]
     report = Report()
     columns = [*read_columns(path, ["id", "text"], report, separator=",", quoted=True)]
     assert columns == [(n, [str(n - 1), TEXT]) for n in (2, 3)]
@@ -74,3 +76,21 @@ def test_tables_of_any_line_end_are_read_and_not_shown(tmp_path, end):
             read()
         assert "Jane" not in str(caught.value)
         assert "columns id, text" in str(caught.value)
+
+
+def test_a_row_has_the_fields_of_the_first_and_empty_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f'"id,no";text\n1;{TEXT};;\n2;{TEXT};x\n3\n', "utf8")
+    rows, errors = [*open_rows(path)], list[SapbertError]()
+    assert rows[0] == (1, ["id,no", "text"])
+    whole = (2, ["1", TEXT])
+    assert [*fit_rows(path, rows[1:], 2, on_error=errors.append)] == [whole]
+    assert [str(error).partition(" Correct")[0] for error in errors] == [
+        f"[E117] {path}:{n}: Expected 2 fields, as the first line has, but got {got} "
+        "fields."
+        for n, got in ((3, 3), (4, 1))
+    ]
+    del rows[2]
+    assert [*fit_rows(path, rows[1:], 2, least=1)] == [whole, (4, ["3", ""])]
+    path.write_text("// a;b;c;d\nid,text\n", "utf8")
+    assert [*open_rows(path, comment="//")] == [(2, ["id", "text"])]

@@ -397,7 +397,7 @@ def test_read_rows_pads_short_rows_and_refuses_long_ones_and_other_files(tmp_pat
     path.write_text("a;b;\n1\n2;3\n4;5;6\n", "utf8")
     rows = read_rows(path)
     assert [next(rows) for _ in range(3)] == [["a", "b"], ["1", ""], ["2", "3"]]
-    with pytest.raises(SapbertError, match=r"E117.*t\.csv:4.*at most 2 fields"):
+    with pytest.raises(SapbertError, match=r"E117.*t\.csv:4.*Expected 2 fields"):
         next(rows)
     for name, code in (("t.docx", "E110"), ("t.xlsx", "E150"), ("t.parquet", "E150")):
         (tmp_path / name).write_bytes(b"PK nothing")

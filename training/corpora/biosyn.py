@@ -9,7 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from spacy_sapbert.errors import SapbertError, blank_mention, missing_in_folder
+from spacy_sapbert.errors import (
+    SapbertError,
+    blank_mention,
+    missing_in_folder,
+    unexpected_line,
+)
 from spacy_sapbert.formats.gold import (
     NOWHERE,
     GoldDocument,
@@ -18,8 +23,8 @@ from spacy_sapbert.formats.gold import (
     parse_offsets,
     split_ids,
 )
-from spacy_sapbert.formats.mention_tables import BARS, check_fields
 from spacy_sapbert.io.reading import read_lines
+from spacy_sapbert.io.tables.delimited import BARS
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.vocabularies.concepts import Concept, change_names
 from spacy_sapbert.vocabularies.facts import NAME, RETIRED, Fact, build_concepts
@@ -105,7 +110,9 @@ def read_concept_files(path: Path) -> Iterator[GoldDocument]:
 def split_line(path: Path, number: int, line: str) -> list[GoldMention]:
     """Return the mention of a line of a `.concept` file, or those of its parts."""
     fields = [field.strip() for field in line.split(BARS)]
-    check_fields(path, number, fields, FIELDS, f"`{BARS}`")
+    if len(fields) != FIELDS:
+        expected = f"{FIELDS} fields with `{BARS}` between them"
+        raise unexpected_line(path=path, line=number, expected=expected)
     _, place, type, mention, ids = fields
     start, _, end = place.partition("|")
     offsets = parse_offsets(path, number, start, end)

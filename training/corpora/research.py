@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spacy_sapbert.errors import SapbertError, blank_mention
+from spacy_sapbert.errors import SapbertError, blank_mention, unexpected_line
 from spacy_sapbert.formats.gold import (
     NOWHERE,
     GoldDocument,
@@ -11,9 +11,9 @@ from spacy_sapbert.formats.gold import (
     place_mention,
     split_ids,
 )
-from spacy_sapbert.formats.mention_tables import BARS, check_fields, looks_like_ids
+from spacy_sapbert.formats.mention_tables import looks_like_ids
 from spacy_sapbert.io.reading import read_lines
-from spacy_sapbert.io.tables.delimited import split_rows
+from spacy_sapbert.io.tables.delimited import BARS, split_rows
 from training.corpora.biosyn import read_concept_files
 
 OPEN, CLOSE = "<tgt>", "</tgt>"  # around a mention in a context of XL-BEL
@@ -105,7 +105,9 @@ def read_cometa(path: Path) -> Iterator[GoldDocument]:
                     "was published.",
                 )
             continue
-        check_fields(path, number, row, len(columns), "tabs")
+        if len(row) != len(columns):
+            expected = f"{len(columns)} fields with tabs between them"
+            raise unexpected_line(path=path, line=number, expected=expected)
         fields = dict(zip(columns, row, strict=True))
         term, ids = (fields[name] for name in COMETA_COLUMNS)
         gold = make_mention(path, number, term, ids)

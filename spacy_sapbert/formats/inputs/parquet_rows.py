@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ...io.tables.headers import missing_columns
 from ...io.tables.parquet import read_names, read_records
-from .rows import COLUMNS, Columns, Row, missing_column
+from .rows import COLUMNS, FIX, Columns, Row
 
 NULL = "__HIVE_DEFAULT_PARTITION__"  # as the value of a partition
 
@@ -39,5 +40,5 @@ def choose_names(path: Path, known: list[str], columns: Columns) -> list[str]:
         if outer in known:
             chosen[outer] = None
         elif name != COLUMNS.id:
-            raise missing_column(path, sorted(known), columns, name, is_header=True)
+            raise missing_columns(path, sorted(known), [name], FIX, is_header=True)
     return [*chosen]

@@ -1,12 +1,10 @@
 """Rows as documents: which column has what; and the rows of JSONL, CSV and Excel."""
 
-import csv
 import json
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +12,10 @@ from pydantic_core import from_json
 
 from ...errors import SapbertError, too_long
 from ...io.reading import USUAL_BYTES, decode_line, read_line_blocks
-from ...io.tables.delimited import end_lines, split_rows
-from ...io.tables.headers import describe_header
-from ...io.tables.spreadsheets import read_workbook
+from ...io.tables.delimited import Row as TableRow
+from ...io.tables.delimited import end_lines, find_separator, split_rows
+from ...io.tables.files import EXCEL, fit_rows, open_rows
+from ...io.tables.headers import find_columns
 from ..documents import Document, OnError, open_input
 
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
@@ -34,6 +33,10 @@ COLUMNS = Columns()
 DELIMITERS = ",;\t"
 TEXT_LINES = 20_000  # of a text in quotes
 DEEPEST = 200  # levels of JSON
+FIX = (
+    "Pass the names of its columns as `--text` and `--id`, and as `--keep` those to "
+    "keep."
+)
 
 
 def find_field(row: Mapping[str, Any], name: str) -> tuple[bool, Any]:
@@ -65,7 +68,7 @@ def to_plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def is_text(value: Any) -> bool:
+def is_encodable(value: Any) -> bool:
     """Return whether a value is a text that UTF-8 can encode."""
     try:
         return isinstance(value, str) and (value.isascii() or bool(value.encode()))
@@ -90,11 +93,11 @@ def make_document(
     id = find_field(row, columns.id)[1]
     if id is None:
         id = place
-    is_id = type(id) is int or is_text(id)
+    is_id = type(id) is int or is_encodable(id)
 
     known, text = find_field(row, columns.text)
     error = None
-    if not known or (text is not None and not is_text(text)):
+    if not known or (text is not None and not is_encodable(text)):
         got = "something else" if known else "none"
         if isinstance(text, str):
             got = "bytes that are not UTF-8 (pass `--encoding`, e.g. cp1252)"
@@ -187,17 +190,6 @@ def read_raw_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
             yield number, raw.decode("utf8", "surrogateescape")
 
 
-def split_header(line: str, name: str) -> tuple[list[str], str] | None:
-    """Return the columns of a CSV file and its delimiter; None without the column."""
-    for delimiter in DELIMITERS:
-        # With another delimiter a quoted column may not be valid.
-        with suppress(csv.Error):
-            columns = next(csv.reader([line], delimiter=delimiter, strict=True), [])
-            if name in columns:
-                return columns, delimiter
-    return None
-
-
 def read_csv_rows(
     path: Path,
     columns: Columns,
@@ -212,27 +204,13 @@ def read_csv_rows(
     """
     lines = read_raw_lines(path, encoding)
     path, _ = open_input(path)
-    first = next((line for _, line in lines if line.strip()), "")
-    if not first:
-        return
-    split = split_header(first.removesuffix("\r"), columns.text)
-    if split is None:
-        header = [name.strip('" ') for name in re.split(f"[{DELIMITERS}]", first)]
-        raise missing_column(path, header, columns, columns.text)
-    header, delimiter = split
-    check_header(path, header, columns)
-    for number, fields in split_rows(lines, delimiter, path, open_lines=TEXT_LINES):
-        if len(fields) == len(header):
-            yield number, dict(zip(header, fields, strict=True))
-        else:
-            got = f"{len(fields)} fields" if fields else "quotes that are wrong"
-            on_error(wrong_fields(path, number, len(header), got))
-
-
-def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    for name in (columns.text, columns.id, *columns.keep):
-        if name not in header and name != COLUMNS.id:
-            raise missing_column(path, header, columns, name)
+    for first in lines:
+        if first[1].strip():
+            delimiter = find_separator(first[1], DELIMITERS)
+            rows = split_rows(
+                chain([first], lines), delimiter, path, open_lines=TEXT_LINES
+            )
+            yield from name_columns(path, rows, columns, on_error)
 
 
 def read_excel_rows(
@@ -242,25 +220,21 @@ def read_excel_rows(
 
     Rows are numbered from 1; an empty cell is "".
     """
-    rows = read_workbook(path)
+    return name_columns(path, open_rows(path, kind=EXCEL), columns, on_error)
+
+
+def name_columns(
+    path: Path, rows: Iterator[TableRow], columns: Columns, on_error: OnError
+) -> Iterator[Row]:
+    """Yield rows with the columns of the first row, which has those to read."""
     _, header = next(rows, (1, list[str]()))
-    check_header(path, header, columns)
-    width = len(header)
-    for number, cells in rows:
-        if any(cells[width:]):
-            on_error(wrong_fields(path, number, width, f"{len(cells)} fields"))
-        else:
-            cells += [""] * (width - len(cells))
-            yield number, dict(zip(header, cells[:width], strict=True))
-
-
-def wrong_fields(path: Path, line: int, expected: int, got: str) -> SapbertError:
-    return SapbertError(
-        "E117",
-        f"{path}:{line}: Expected {expected} fields, as the first line has, but got "
-        f"{got}. Correct the quotes or fields from this line on, or pass `--on-error "
-        "skip` to count such lines and continue.",
-    )
+    names = [*columns.keep, columns.text]
+    names += [columns.id] if columns.id != COLUMNS.id else []
+    for name, place in zip(names, find_columns(path, header, names, FIX), strict=True):
+        assert place is not None
+        header[place] = name
+    for number, cells in fit_rows(path, rows, len(header), on_error=on_error):
+        yield number, dict(zip(header, cells, strict=True))
 
 
 def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertError:
@@ -269,25 +243,4 @@ def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertErr
         f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
         "the line, name other columns with `--text` and `--id`, or pass "
         "`--on-error skip` to count such documents and continue.",
-    )
-
-
-def missing_column(
-    path: Path,
-    header: Sequence[str],
-    columns: Columns,
-    name: str,
-    *,
-    is_header: bool = False,
-) -> SapbertError:
-    # else the first row may be texts
-    is_header = is_header or not {*header}.isdisjoint(
-        (columns.text, columns.id, *columns.keep)
-    )
-    known = describe_header([*map(str.strip, header)], is_header=is_header)
-    return SapbertError(
-        "E410",
-        f"{path}: Expected a column {name!r}, but it has {known}. Pass the names of "
-        "its columns as `--text` and `--id`, and as `--keep` those to "
-        "keep.",
     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...errors import SapbertError
 from ..terminal import printable
-from .headers import column_key, describe_header, find_places
+from .headers import column_key, describe_header, find_places, missing_columns
 
 SHOWN = 40  # columns in an error, and characters of each
 NUMBERED = re.compile(r"\d{1,5}")
@@ -296,21 +296,23 @@ def find_choice(
 ) -> Columns:
     """Return the columns that `--columns` names."""
     by_place = all(NUMBERED.fullmatch(name) for _, _, name in parsed)
-    is_header = any(find_places(first, name) for _, _, name in parsed)
+    is_header = not by_place and any(find_places(first, each[2]) for each in parsed)
     found = []
     for role, source, name in parsed:
         if by_place:
             places = [int(name) - 1] if 0 < int(name) <= len(first) else []
         else:
             places = find_places(first, name)
-        got = describe_header(first, is_header=is_header and not by_place)
         if not places:
-            raise SapbertError(
-                "E410",
-                f"{path}:{line}: Expected a column {name[:SHOWN]!r}, as `--columns` "
-                f"says, but it has {got}. Correct the option.",
+            raise missing_columns(
+                f"{path}:{line}",
+                first,
+                [name[:SHOWN]],
+                "Correct `--columns`.",
+                is_header=is_header,
             )
         if len(places) > 1:
+            got = describe_header(first, is_header=is_header)
             raise SapbertError(
                 "E410",
                 f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import TextIOWrapper
 from itertools import chain
@@ -20,11 +21,13 @@ from ..writing import write_atomically
 from .formulas import defuse
 
 QUOTE = '"'
+QUOTED = re.compile(r'"[^"]*"')
+TAB, BARS = "\t", "||"
 SEPARATORS = "\t,;|"
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 OPEN_LINES = 1000  # of a field in quotes
 Row = tuple[int, list[str]]  # the number of its first line, from 1, and its fields
-ReadLines = Callable[[Path, Iterable[bytes]], Iterator[tuple[int, str]]]
+ReadLines = Callable[..., Iterator[tuple[int, str]]]
 
 
 def split_rows(
@@ -153,18 +156,14 @@ def decode_blocks(
         ) from None
 
 
-def read_first_line(path: Path, encoding: str = "utf-8") -> str:
+def read_first_line(path: Path, encoding: str = "utf-8", comment: str = "#") -> str:
     """Return the first line of a table that is no comment, or else the first."""
     blocks = end_lines(decode_blocks(read_blocks([path]), path, encoding))
     _, lines = next(read_line_blocks(path, blocks=blocks), (1, [b""]))
     lines = [*filter(bytes.strip, lines)]
-    header = next((line for line in lines if not line.startswith(b"#")), b"")
+    comments = (b"#", comment.encode())
+    header = next((line for line in lines if not line.startswith(comments)), b"")
     return decode_line(header or next(iter(lines), b""), path, 1)
-
-
-def detect_separator(path: Path, encoding: str = "utf-8") -> str:
-    """Return the separator of a table by its first line."""
-    return find_separator(read_first_line(path, encoding))
 
 
 def name_delimiter(text: str) -> str:
@@ -183,7 +182,7 @@ def read_delimited(
     path: Path,
     separator: str | None = None,
     *,
-    quoted: bool = True,
+    quoted: bool | None = True,
     encoding: str = "utf-8",
     read: ReadLines = read_lines,
     comment: str = "",
@@ -192,16 +191,19 @@ def read_delimited(
 
     Args:
         separator: None = the one of the first line.
+        quoted: None = unless tabs or two bars separate.
         comment: What lines begin with that are no rows; empty = all are rows.
-        read: Reads the lines of the blocks; by default, one that is not UTF-8 is an
-            error.
+        read: Reads the lines of a path and its `blocks`; by default, one that is not
+            UTF-8 is an error.
     """
     if separator is None:
-        separator = detect_separator(path, encoding)
+        separator = find_separator(read_first_line(path, encoding, comment or "#"))
+    if quoted is None:
+        quoted = separator not in (TAB, BARS)
     blocks = decode_blocks(read_blocks([path]), path, encoding)
     if quoted:
         blocks = end_lines(blocks)
-    lines: Iterable[tuple[int, str]] = read(path, blocks)
+    lines: Iterable[tuple[int, str]] = read(path, blocks=blocks)
     if comment:
         lines = (line for line in lines if not line[1].startswith(comment))
     if quoted:  # csv takes a carriage return for the end of a row
@@ -210,5 +212,5 @@ def read_delimited(
 
 
 def find_separator(line: str, separators: str = SEPARATORS) -> str:
-    """Return the separator that a line has most often, the first of equal ones."""
-    return max(separators, key=line.count)
+    """Return what a line has most often outside of quotes, the first of equal ones."""
+    return max(separators, key=QUOTED.sub("", line).count)

@@ -1,5 +1,10 @@
 """Tables of any kind: CSV, TSV, SSSOM, Excel, Parquet and JSON lines, read and written.
 
+    open_rows   the rows of any table, by the ending of its name
+    fit_rows    as wide as the first row, or an error
+    headers     the columns that have names; `columns`, what the columns are
+    read_rows   a table that is written again, with the types of its cells
+
 A text that was read is written again as it is. Another one is written to CSV or TSV so
 that no spreadsheet computes it.
 """
@@ -8,7 +13,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from io import TextIOWrapper
 from itertools import chain, dropwhile, islice
@@ -17,12 +22,12 @@ from tempfile import gettempdir
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from ...errors import SapbertError, missing_file, unexpected_line
+from ...errors import SapbertError, unexpected_line
 from ..plugins import require
-from ..reading import read_lines
+from ..reading import check_file, read_lines
 from ..temporary_db import no_temporary_space
 from ..writing import write_atomically
-from .delimited import read_delimited
+from .delimited import ReadLines, read_delimited
 from .formulas import AsRead, defuse, undefuse
 from .spreadsheets import ENDINGS as SPREADSHEETS
 from .spreadsheets import Cell, read_cells, text_of
@@ -67,22 +72,116 @@ def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
     )
 
 
+def is_text(path: Path) -> bool:
+    """Return whether a table has lines with delimiters, as one of no known ending."""
+    name = path.name.lower()
+    kinds = (kind for ending, kind in ENDINGS.items() if name.endswith(ending))
+    return next(kinds, CSV) in (CSV, TSV)
+
+
+def open_rows(
+    path: Path,
+    delimiter: str | None = None,
+    *,
+    kind: str | None = None,
+    quoted: bool | None = True,
+    encoding: str = "utf-8",
+    comment: str = "",
+    read: ReadLines = read_lines,
+    note: Callable[[str], None] | None = None,
+    typed: bool = False,
+) -> Iterator[tuple[int, list[Any]]]:
+    """Open a table, and return the numbers, from 1, and the cells of its rows.
+
+    The first row has the names of the columns, unless the table has none.
+
+    Args:
+        kind: Whatever the ending.
+        delimiter, quoted, encoding, comment, read: Of text; see `read_delimited`.
+        note: See `read_cells`.
+        typed: Cells that are no texts have their types; else all are texts.
+    """
+    if kind is None and is_text(path):
+        return read_delimited(
+            path,
+            delimiter,
+            quoted=quoted,
+            encoding=encoding,
+            read=read,
+            comment=comment,
+        )
+    kind = kind or find_kind(path, ENDINGS)
+    rows: Iterator[tuple[int, list[Any]]]
+    if kind == EXCEL:
+        rows = pad_rows(read_cells(path, note=note))
+    else:
+        rows = read_parquet(path) if kind == PARQUET else read_json_lines(path)
+    return rows if typed else ((n, [*map(text_of, cells)]) for n, cells in rows)
+
+
+def pad_rows(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield rows of a sheet with the empty cells at their ends, which it lacks."""
+    width = 0
+    for number, cells in rows:
+        width = width or len(cells)
+        yield number, [*cells, *[""] * (width - len(cells))]
+
+
+def fit_rows(
+    path: Path,
+    rows: Iterable[tuple[int, list[Any]]],
+    width: int,
+    *,
+    least: int | None = None,
+    on_error: Callable[[SapbertError], object] | None = None,
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield rows as wide as the first, with empty cells where a row ends early.
+
+    Args:
+        least: Number of cells that a row has; None = `width`.
+        on_error: Called with the error of another row; None = raise it.
+    """
+    least = width if least is None else least
+    for number, cells in rows:
+        if cells and len(cells) == width:
+            yield number, cells
+        elif len(cells) < least or any(text_of(cell).strip() for cell in cells[width:]):
+            error = wrong_fields(path, number, width, len(cells))
+            if on_error is None:
+                raise error
+            on_error(error)
+        else:
+            yield number, [*cells[:width], *[""] * (width - len(cells))]
+
+
+def wrong_fields(path: Path, line: int, width: int, got: int) -> SapbertError:
+    found = f"{got} fields" if got else "quotes that are wrong"
+    return SapbertError(
+        "E117",
+        f"{path}:{line}: Expected {width} fields, as the first line has, but got "
+        f"{found}. Correct the quotes or fields from this line on, or pass `--on-error "
+        "skip`, if the command has it, to count such lines and continue.",
+    )
+
+
 def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
-    """Yield rows, as wide as the first one, which names the columns.
+    """Yield the rows of a table that is written again; the first one is the header.
 
     A cell of CSV is a text; others have their types.
     """
     kind = find_kind(path, ENDINGS)
-    if not path.is_file():
-        raise missing_file(path=path)
-    if kind == PARQUET:
-        rows = read_parquet(path)
-    elif kind == JSONL:
-        rows = read_json_lines(path)
-    else:
-        rows = read_lines_or_sheet(path, kind, encoding)
-    for row in rows:
-        yield [AsRead(cell) if isinstance(cell, str) else cell for cell in row]
+    check_file(path)
+    delimiter = SEPARATORS[kind] if is_sssom(path) else None
+    rows = open_rows(path, delimiter, encoding=encoding, typed=True)
+    if is_sssom(path):
+        rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), rows)
+    for first in rows:
+        names = [*map(text_of, first[1])]
+        while names and not names[-1].strip():
+            names.pop()
+        every = chain([first], rows)
+        for _, row in fit_rows(path, every, len(names), least=1):
+            yield [AsRead(cell) if isinstance(cell, str) else cell for cell in row]
 
 
 def read_header(rows: Iterator[list[Cell]]) -> list[str]:
@@ -95,31 +194,7 @@ def read_cell(cell: Cell) -> str:
     return undefuse(text_of(cell))
 
 
-def read_lines_or_sheet(path: Path, kind: str, encoding: str) -> Iterator[list[Cell]]:
-    """Yield the rows of CSV, TSV, SSSOM or of a sheet."""
-    rows: Iterable[tuple[int, list[Any]]]
-    if kind == EXCEL:
-        rows = read_cells(path)
-    elif is_sssom(path):
-        every = read_delimited(path, SEPARATORS[kind], encoding=encoding)
-        rows = dropwhile(lambda row: row[1][0].startswith(COMMENT), every)
-    else:
-        rows = read_delimited(path, encoding=encoding)
-    width = 0
-    for number, cells in rows:
-        if not width:
-            cells = [*map(text_of, cells)]
-            while cells and not cells[-1].strip():
-                cells.pop()
-            width = len(cells)
-        if not cells or any(text_of(cell).strip() for cell in cells[width:]):
-            expected = f"at most {width} fields, with closed quotes"
-            values = {"path": path, "line": number, "expected": expected}
-            raise unexpected_line(**values)
-        yield [*cells[:width], *[""] * (width - len(cells))]
-
-
-def read_json_lines(path: Path) -> Iterator[list[Cell]]:
+def read_json_lines(path: Path) -> Iterator[tuple[int, list[Cell]]]:
     """Yield the members of objects; the first object names the columns.
 
     A list or an object in one of them is a text of JSON.
@@ -137,8 +212,8 @@ def read_json_lines(path: Path) -> Iterator[list[Cell]]:
             raise unexpected_line(path=path, line=number, expected=expected)
         if not header:
             header = [*row]
-            yield [*header]
-        yield [row.get(name, "") for name in header]
+            yield number, [*header]
+        yield number, [row.get(name, "") for name in header]
 
 
 def to_plain_cell(value: Any) -> Cell:
@@ -148,15 +223,16 @@ def to_plain_cell(value: Any) -> Cell:
     return value if isinstance(value, Cell) else json.dumps(value)
 
 
-def read_parquet(path: Path) -> Iterator[list[Cell]]:
+def read_parquet(path: Path) -> Iterator[tuple[int, list[Cell]]]:
+    """Yield the columns, and the rows, whose numbers are from 1."""
     require("pyarrow.parquet", "pyarrow")
     from .parquet import read_names, read_records
 
     names = read_names(path)
-    yield [*names]
-    for record in read_records(path, names):
+    yield 0, [*names]
+    for number, record in enumerate(read_records(path, names), 1):
         cells = (record.get(name) for name in names)
-        yield [cell if isinstance(cell, Cell) else str(cell) for cell in cells]
+        yield number, [cell if isinstance(cell, Cell) else str(cell) for cell in cells]
 
 
 def write_table(

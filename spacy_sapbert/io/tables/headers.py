@@ -52,7 +52,7 @@ def describe_header(header: Sequence[str], *, is_header: bool) -> str:
             only words are shown that columns usually have.
     """
     if not header:
-        return "no columns"
+        return "no columns, or wrong quotes in the first row"
     short = all(len(c) <= LONGEST_LISTED and c.isprintable() for c in header)
     known = [*filter(is_known_column, header)]
     if len(known) == len(header) or (is_header and short and len(header) <= MOST_CELLS):
@@ -80,17 +80,38 @@ def find_places(header: Sequence[str], name: str) -> list[int]:
 
 
 def find_columns(
-    path: Path, header: Sequence[str], names: Sequence[str | None]
+    path: Path | str,
+    header: Sequence[str],
+    names: Sequence[str | None],
+    fix: str = "Name one of its columns, or write a first row with their names.",
 ) -> list[int | None]:
-    """Return the places of columns, whatever the case of their names; None has none."""
+    """Return the places of columns, whatever the case of their names; None has none.
+
+    Args:
+        path: With the line of the header, if errors show it.
+        fix: How to correct that a column is missing.
+    """
     places = [next(iter(find_places(header, n)), None) if n else None for n in names]
-    is_header = any(place is not None for place in places)
-    for name, place in zip(names, places, strict=True):
-        if name is not None and place is None:
-            known = describe_header(header, is_header=is_header)
-            raise SapbertError(
-                "E410",
-                f"{path}: Expected a column {name!r}, but it has {known}. Name one of "
-                "its columns, or write a first row with the names of the columns.",
-            )
+    pairs = zip(names, places, strict=True)
+    if missing := [name for name, place in pairs if name and place is None]:
+        is_header = any(place is not None for place in places)
+        raise missing_columns(path, header, missing, fix, is_header=is_header)
     return places
+
+
+def missing_columns(
+    path: Path | str,
+    header: Sequence[str],
+    missing: Sequence[str],
+    fix: str,
+    *,
+    is_header: bool,
+) -> SapbertError:
+    """Return the error of columns that a table lacks; see `describe_header`."""
+    what = "a column" if len(missing) == 1 else "the columns"
+    known = describe_header([*map(str.strip, header)], is_header=is_header)
+    return SapbertError(
+        "E410",
+        f"{path}: Expected {what} {' and '.join(map(repr, missing))}, but it has "
+        f"{known}. {fix}",
+    )

@@ -32,14 +32,6 @@ def parse_cell(value: Any) -> Cell:
     return (datetime if has_time else date).fromisoformat(value[0])
 
 
-def read_workbook(
-    path: Path, *, note: Callable[[str], None] | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Read the rows of the first visible sheet as texts; see `read_cells`."""
-    for number, cells in read_cells(path, note=note):
-        yield number, [*map(text_of, cells)]
-
-
 def read_cells(
     path: Path, *, note: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, list[Cell]]]:

@@ -12,7 +12,7 @@ from ...linking.languages import language_code
 from ..facts import CODE, NAME, PARENT, Fact
 from ..options import ReadOptions
 from ..report import Report
-from ..tables.delimited import read_rows, read_sheet, select_columns
+from ..tables.delimited import read_rows, select_columns
 
 SOURCE = "ICD11"
 COLUMNS = ("Title", "ClassKind", "Code", "BlockId", "ChapterNo")
@@ -31,15 +31,12 @@ def read_icd11(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     and of other groups the number in their URI. The linearization repeats a category
     under each of its parents.
     """
-    if is_book := path.suffix.lower() == ".xlsx":
-        rows = read_sheet(path, report)
-    else:
-        rows = read_rows(path, "\t", report, quoted=True)
     ending = LANGUAGE.search(path.name)
     language = language_code(ending[1]) if ending else ""
     above: list[str] = []  # the ids of the levels above the row
+    rows = read_version(read_rows(path, "\t", report, quoted=True), report)
     for number, (title, kind, code, block, chapter, uri) in select_columns(
-        read_version(rows, report), path, COLUMNS, report, optional=[URI], pad=is_book
+        rows, path, COLUMNS, report, optional=[URI]
     ):
         name = title.lstrip("- ")  # a mark for each level above it
         depth = title[: len(title) - len(name)].count("-")

@@ -31,9 +31,7 @@ def read_loinc(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
     Args:
         path: `Loinc.csv` of a release.
     """
-    release = Release(
-        path, TABLE, report, inner=("LoincTable",), separator=",", quoted=True
-    )
+    release = Release(path, TABLE, report, inner=("LoincTable",))
     languages, obsolete = options.languages, options.obsolete
     english = not languages or "ENG" in languages
     columns = ("LOINC_NUM", "LONG_COMMON_NAME", "STATUS")

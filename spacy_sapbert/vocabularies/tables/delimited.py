@@ -1,13 +1,15 @@
 """The rows of a vocabulary's table, with columns by name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from ...errors import SapbertError
-from ...io.tables.delimited import Row, read_delimited
-from ...io.tables.headers import column_key, describe_header
-from ...io.tables.spreadsheets import read_workbook
+from ...io.tables.delimited import Row
+from ...io.tables.files import fit_rows, is_text, open_rows
+from ...io.tables.headers import find_columns, find_places
 from ..report import Report, read_good_lines
+
+FIX = "Pass the file as its publisher released it, or another `--format`."
 
 
 def read_rows(
@@ -15,25 +17,27 @@ def read_rows(
     separator: str | None,
     report: Report,
     *,
-    quoted: bool = False,
+    quoted: bool | None = None,
     encoding: str = "utf-8",
     comment: str = "",
 ) -> Iterator[Row]:
-    """Read the rows of a table, and count them; see `read_delimited`."""
-
-    def read(path: Path, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-        return read_good_lines(path, report, blocks=blocks, blank=quoted)
-
-    return read_delimited(
-        path, separator, quoted=quoted, encoding=encoding, read=read, comment=comment
+    """Read the rows of a table of any kind, and count them; see `open_rows`."""
+    rows = open_rows(
+        path,
+        separator,
+        quoted=quoted,
+        encoding=encoding,
+        comment=comment,
+        read=partial(read_good_lines, report=report, blank=quoted is not False),
+        note=report.notes.append,
     )
+    return rows if is_text(path) else count_rows(path, rows, report)
 
 
-def read_sheet(path: Path, report: Report) -> Iterator[Row]:
-    """Read the rows of a workbook, and count them."""
-    for number, cells in read_workbook(path, note=report.notes.append):
+def count_rows(path: Path, rows: Iterator[Row], report: Report) -> Iterator[Row]:
+    for row in rows:
         report.read(path.name, 1)
-        yield number, cells
+        yield row
 
 
 def read_columns(
@@ -50,7 +54,7 @@ def read_columns(
     Args:
         columns: Names, whatever their case; the first one is an id and must not be
             empty.
-        quoted: See `read_rows`.
+        quoted: See `open_rows`.
         optional: Names of more columns, which may be absent and then are empty.
 
     Returns:
@@ -71,35 +75,18 @@ def select_columns(
     report: Report,
     *,
     optional: Sequence[str] = (),
-    pad: bool = False,
 ) -> Iterator[Row]:
-    """Yield columns of rows, of which the first has the names; see `read_columns`.
-
-    With `pad`, empty fields at the end of a row may be absent.
-    """
+    """Yield columns of rows, of which the first has the names; see `read_columns`."""
     number, header = next(rows, (1, []))
-    keys = [column_key(name) for name in header]
-    missing = [name for name in columns if column_key(name) not in keys]
-    if missing:
-        got = describe_header(header, is_header=len(missing) < len(columns))
-        raise SapbertError(
-            "E410",
-            f"{path}:{number}: Expected a table with the columns "
-            f"{' and '.join(missing)}, but it has {got}. Pass the file as its "
-            "publisher released it, or another `--format`.",
-        )
     width = len(header)
+    found = find_columns(f"{path}:{number}", header, columns, FIX)
     # an absent column is an empty field after the others
-    places = [
-        keys.index(column_key(name)) if column_key(name) in keys else width
-        for name in (*columns, *optional)
-    ]
-    for number, fields in rows:
-        if pad:
-            fields += [""] * (width - len(fields))
-        if len(fields) != width or not fields[places[0]].strip():
-            expected = f"{width} fields, and something as `{columns[0]}`"
-            report.bad_line(path, number, expected)
+    found += [next(iter(find_places(header, name)), width) for name in optional]
+    places = [place for place in found if place is not None]
+    skip = partial(report.skip, "bad lines")
+    for number, fields in fit_rows(path, rows, width, on_error=skip):
+        if not fields[places[0]].strip():
+            report.bad_line(path, number, f"something as `{columns[0]}`")
             continue
         fields.append("")
         yield number, [fields[place].strip() for place in places]

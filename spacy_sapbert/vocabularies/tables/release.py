@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import missing_in_folder
-from ...io.reading import read_lines
 from ..locate import has_name, walk
 from ..report import Report
-from .delimited import read_columns
+from .delimited import read_rows, select_columns
 
 
 def find_files(folder: Path, pattern: str) -> list[Path]:
@@ -21,20 +20,13 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     return [file for file in files if len(file.parts) == depth]
 
 
-def has_commas(path: Path) -> bool:
-    """Return whether the first line of a table has commas in place of tabs."""
-    (_, header) = next(read_lines(path), (0, ""))
-    return "," in header and "\t" not in header
-
-
 class Release:
-    """The tables of a release, each with columns by name.
+    """The tables of a release, each with columns by name, with tabs or else quoted.
 
     Args:
         path: Its main table, or any file with the name of one.
         main: Pattern of the name of the main table.
         inner: Names of the folders in which the main table may be.
-        separator: Where the main table has no tabs, commas separate instead.
     """
 
     def __init__(
@@ -44,20 +36,15 @@ class Release:
         report: Report,
         *,
         inner: Sequence[str] = (),
-        separator: str = "\t",
-        quoted: bool = False,
     ) -> None:
         folder = path.parent
         is_inner = folder.name.lower() in map(str.lower, inner)
         self.folder = folder.parent if is_inner else folder
-        self.report, self.separator, self.quoted = report, separator, quoted
+        self.report = report
         # a file that is named is read, whatever its name
         self.named = {} if has_name(path, main) else {main: [path]}
-        files = self.find(main)
-        if not files:
+        if not self.find(main):
             raise missing_in_folder(file=main, folder=path)
-        if separator == "\t" and has_commas(files[0]):
-            self.separator, self.quoted = ",", True
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files with a name; see `find_files`."""
@@ -83,13 +70,8 @@ class Release:
         if not files and missing:
             self.report.notes.append(f"{pattern} is not there: {missing}.")
         for file in files:
-            rows = read_columns(
-                file,
-                columns,
-                self.report,
-                separator=self.separator,
-                quoted=self.quoted,
-                optional=optional,
-            )
-            for _, row in rows:
+            rows = read_rows(file, None, self.report)
+            for _, row in select_columns(
+                rows, file, columns, self.report, optional=optional
+            ):
                 yield row

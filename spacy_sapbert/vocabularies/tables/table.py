@@ -7,14 +7,13 @@ from pathlib import Path
 from ...errors import SapbertError
 from ...io.tables.columns import Columns, Layout, choose_columns
 from ...io.tables.delimited import Row
-from ...io.tables.spreadsheets import ENDINGS as EXCEL
 from ...linking.languages import language_code
 from ..concepts import clean_name
 from ..facts import CODE, DEFINITION, KEEP, NAME, PARENT, RETIRED, TYPE, Fact
 from ..options import ReadOptions
 from ..report import Report
 from .columns import CODES, ID, ROLES, STATUS, SYNONYMS
-from .delimited import read_rows, read_sheet
+from .delimited import read_rows
 from .release import Release
 
 KINDS = {"type": TYPE, "parent": PARENT, "retired": RETIRED}
@@ -31,17 +30,14 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
             without them. Rows may end early.
     """
     known = ROLES.find_file(path) if options.columns is None else None
-    if path.suffix.lower() in EXCEL:
-        rows = read_sheet(path, report)
-    else:
-        rows = read_rows(
-            path,
-            options.delimiter or (known and known.delimiter) or None,
-            report,
-            quoted=known is None,
-            encoding=options.encoding,
-            comment=options.comment or (known.comment if known else ""),
-        )
+    rows = read_rows(
+        path,
+        options.delimiter or (known and known.delimiter) or None,
+        report,
+        quoted=known is None,
+        encoding=options.encoding,
+        comment=options.comment or (known.comment if known else ""),
+    )
     comments: list[Row] = []
     for number, first in rows:
         if known is None and first and first[0].startswith(COMMENT):
