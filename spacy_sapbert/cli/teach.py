@@ -11,7 +11,7 @@ from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.gold import NIL, GoldDocument, check_ids
 from ..io.progress import format_count, show_progress
-from ..io.tables.delimited import write_csv
+from ..io.tables.files import CSV, write_table
 from ..io.terminal import format_json, msg
 from ..io.writing import check_apart, check_folder_output, write_json
 from ..kb.folder.layout import KB_FOLDER
@@ -174,7 +174,7 @@ def teach(
         (contradictions, CONTRADICTIONS_HEADER, list_contradictions),
     ):
         if path is not None:
-            write_csv(path, header, rows(opened, learned))
+            write_table(path, header, rows(opened, learned), CSV)
     if as_json:
         typer.echo(format_json(data))
     elif not quiet:

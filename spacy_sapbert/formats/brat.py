@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import SapbertError, missing_in_folder
+from ..errors import SapbertError, missing_in_folder, unexpected_line
 from ..io.reading import UTF8_MARK, read_blocks, read_lines
 from .documents import TEXT_SUFFIXES, OnError, raise_error, read_text
 from .entities import (
@@ -85,7 +85,8 @@ def read_entity(
     """Parse a line `T1`, tab, `Type start end`, tab, mention."""
     fields = line.split("\t", 2)
     if len(fields) != 3 or not fields[1].strip():
-        raise wrong_annotation(path, number, "`T1`, `Type start end`, the mention")
+        expected = "`T1`, `Type start end` and the mention, with tabs between them"
+        raise unexpected_line(path=path, line=number, expected=expected)
     name, place, mention = fields
     type, _, offsets = place.strip().partition(" ")
     fragments = parse_fragments(path, number, offsets)
@@ -107,7 +108,8 @@ def read_annotations(paths: Iterable[Path], text: str) -> Annotations:
             elif line.startswith(ENTITY):
                 add_entity(path, number, line, text, found.entities)
             elif line.strip():
-                raise wrong_annotation(path, number, "one of T N R E A M * # first")
+                expected = "one of T N R E A M * # first"
+                raise unexpected_line(path=path, line=number, expected=expected)
     return found
 
 
@@ -147,7 +149,8 @@ def add_ids(found: Annotations) -> None:
         fields = line.split("\t", 2)
         words = fields[1].split() if len(fields) > 1 else []
         if len(words) != 3 or SEPARATORS.search(words[2]):
-            raise wrong_annotation(path, number, "`N1`, `Reference T1 SOURCE:ID`")
+            expected = "`N1`, a tab, and `Reference T1 SOURCE:ID`"
+            raise unexpected_line(path=path, line=number, expected=expected)
         name, cui = map(str.removeprefix, words[1:], NAMED)
         if name not in entities:
             raise SapbertError(
@@ -336,11 +339,3 @@ def write_docs(
         (folder / f"{name}.ann").write_bytes(annotations.encode("utf8"))
     losses["documents of one name numbered"] = taken.total()
     warn_losses("brat", losses)
-
-
-def wrong_annotation(path: Path, line: int, expected: str) -> SapbertError:
-    return SapbertError(
-        "E117",
-        f"{path}:{line}: Expected an annotation, parted by tabs: {expected}; but got "
-        "something else. Correct the line.",
-    )

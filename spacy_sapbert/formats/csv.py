@@ -1,20 +1,18 @@
 """CSV: one row per mention, for spreadsheets and programs; RFC 4180, UTF-8."""
 
-import csv
 import json
 from collections.abc import Iterable
-from io import TextIOWrapper
 from typing import IO, Any
 
-from ..io.tables.formulas import defuse
+from ..io.tables.files import CSV, write_text
 from .entities import LinkedDoc, choose_columns, mention_rows
 
 
 def to_cell(value: Any) -> Any:
-    """Return the cell of a value: lists and dicts as JSON, other values as they are."""
+    """Return the cell of a value: JSON, but for texts and numbers."""
     if isinstance(value, (list, dict)):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return defuse(value) if isinstance(value, str) else value
+    return str(value) if isinstance(value, bool) else value
 
 
 def write_docs(
@@ -26,11 +24,6 @@ def write_docs(
 ) -> None:
     """Write a row for each mention or error, with the fields to keep as columns."""
     columns = [*choose_columns(include_text), "error", *keep]
-    text = TextIOWrapper(file, "utf8", newline="", write_through=True)
-    try:
-        writer = csv.writer(text)  # ends lines with CR LF
-        writer.writerow(map(to_cell, columns))
-        for row in mention_rows(docs, columns):
-            writer.writerow(map(to_cell, row))
-    finally:
-        text.detach()  # else the file would be closed with it
+    rows = ([*map(to_cell, row)] for row in mention_rows(docs, columns))
+    write_text(file, [columns], CSV)
+    write_text(file, rows, CSV)

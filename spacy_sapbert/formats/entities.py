@@ -42,6 +42,7 @@ BREAKING = "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 BREAKS = re.compile(f"[{BREAKING}]")
 UNBROKEN = re.compile(f"[^{BREAKING}]+")
 BLANKS = re.compile(r"\s+")
+OF_CONCEPT = ("name", "score", "probability", "types", "codes")
 BY_ID = "id"  # a tie that only the order of the ids decides
 UNKNOWN_LANGUAGE = "xx"  # spaCy's code for several languages
 NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
@@ -176,23 +177,12 @@ def describe_entities(
         chosen: Mapping[str, Any] = next(same, {})
         # a concept that is no candidate shares its score with none
         tied = chosen if cui else next(iter(candidates), chosen)
-        described.append(
-            {
-                "start": span.start_char,
-                "end": span.end_char,
-                "text": span.text,
-                "label": span.label_,
-                "cui": cui,
-                "name": chosen.get("name"),
-                "score": chosen.get("score"),
-                "probability": chosen.get("probability"),
-                "types": chosen.get("types") or [],
-                "codes": chosen.get("codes") or {},
-                "candidates": candidates,
-                "note": note,
-                "tie": tied.get("tie"),
-            }
-        )
+        place = span.start_char, span.end_char, span.text, span.label_
+        entity: Any = describe_mention(*place, cui)
+        known = {name: chosen.get(name) for name in OF_CONCEPT}
+        entity |= {name: value for name, value in known.items() if value is not None}
+        entity |= {"candidates": candidates, "note": note, "tie": tied.get("tie")}
+        described.append(entity)
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
 
 

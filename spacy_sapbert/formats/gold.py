@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SapbertError, blank_mention
+from ..errors import SapbertError, blank_mention, unexpected_line
 from ..io.reading import RECORD_BYTES, RECORD_VALUES
 from ..io.tables.headers import show_id
 
@@ -176,11 +176,8 @@ def parse_offsets(path: Path, number: int, start: str, end: str) -> tuple[int, i
         return NOWHERE
     if NUMBER.fullmatch(start) and NUMBER.fullmatch(end) and int(start) < int(end):
         return int(start), int(end)
-    raise SapbertError(
-        "E117",
-        f"{path}:{number}: Expected two whole numbers as offsets, the start below the "
-        "end, but got something else. Correct the line.",
-    )
+    expected = "two whole numbers as offsets, the start below the end"
+    raise unexpected_line(path=path, line=number, expected=expected)
 
 
 def parse_fragments(path: Path, number: int, field: str) -> Fragments:

@@ -7,7 +7,7 @@ import typer
 
 from ...errors import SapbertError
 from ...io.progress import show_progress
-from ...io.tables.delimited import write_csv
+from ...io.tables.files import write_table
 from ...io.terminal import format_json, msg
 from ...vocabularies.concepts import concept_to_json, write_concepts
 from ..app import check_outputs
@@ -115,7 +115,7 @@ def dump(
     concepts = iter_local_concepts(opened) if local else iter_concepts(opened)
     with show_progress(concepts, unit="concepts", quiet=quiet) as shown:
         if output.name.endswith(CSV):
-            write_csv(output, COLUMNS, iter_names(opened, shown))
+            write_table(output, COLUMNS, iter_names(opened, shown))
         else:
             write_concepts(output, shown)
     if not quiet:

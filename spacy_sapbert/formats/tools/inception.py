@@ -19,7 +19,7 @@ from ...io.xml_blocks import read_children
 from ..documents import OnError, raise_error
 from ..gold import LONGEST, MENTIONS, GoldDocument, check_count
 from ..inputs.files import read_head
-from .exports import is_id_field
+from .exports import check_text, is_id_field
 from .spans import Fail, Mark, place_marks, read_ids, read_records
 
 Features = Mapping[str, Any]
@@ -102,11 +102,7 @@ def to_gold(
         if len(kept) + len(lists) > MENTIONS:
             raise fail(f"at most {MENTIONS:,} mentions")
     sofa, text = next((item for item in texts.items() if item[1]), ("", None))
-    if not isinstance(text, str):
-        raise fail("a text as `sofaString`")
-    if len(text) > longest:
-        raise too_long(path=path, line=1, limit=longest)
-    text.encode()
+    text = check_text(text, path, fail, longest)
     marks: list[Mark] = []
     for each in kept:
         if str(each["@sofa"]) == sofa:

@@ -241,7 +241,7 @@ def choose_columns(
         return find_choice(path, line, first, parsed, roles)
     for layout in roles.layouts:
         if layout.matches(path, first, keys):
-            columns = apply_layout(layout, first, keys, roles)
+            columns = apply_layout(layout, first, roles)
             if columns.find(roles.needed[0][0]) is not None:
                 return columns
     chosen = guess_columns(keys, first, roles)
@@ -259,32 +259,28 @@ def choose_columns(
     return Columns(chosen, tuple(first))
 
 
-def apply_layout(
-    layout: Layout, first: Sequence[str], keys: Sequence[str], roles: Roles
-) -> Columns:
+def apply_layout(layout: Layout, first: Sequence[str], roles: Roles) -> Columns:
     """Return the columns of a known table that are there."""
-    has_header = bool(layout.header)
-
-    def place_of(name: str) -> int | None:
-        if not has_header:
-            return int(name) - 1 if int(name) <= len(first) else None
-        key = column_key(name)
-        return keys.index(key) if key in keys else None
-
-    chosen = [
+    by_place = not layout.header
+    chosen = tuple(
         Column(role, place, source)
         for role, source, name in parse_choice(layout.columns, roles)
-        if (place := place_of(name)) is not None
-    ]
-    rules = [
+        for place in list_places(first, name, by_place=by_place)[:1]
+    )
+    rules = tuple(
         (place, values, kept)
         for some, kept in ((layout.only, True), (layout.never, False))
         for name, values in some.items()
-        if (place := place_of(name)) is not None
-    ]
-    return Columns(
-        tuple(chosen), tuple(first) if has_header else (), layout, tuple(rules)
+        for place in list_places(first, name, by_place=by_place)[:1]
     )
+    return Columns(chosen, () if by_place else tuple(first), layout, rules)
+
+
+def list_places(first: Sequence[str], name: str, *, by_place: bool) -> list[int]:
+    """Return the places of the columns with a name, or with a number from 1."""
+    if not by_place:
+        return find_places(first, name)
+    return [int(name) - 1] if 0 < int(name) <= len(first) else []
 
 
 def find_choice(
@@ -299,10 +295,7 @@ def find_choice(
     is_header = not by_place and any(find_places(first, each[2]) for each in parsed)
     found = []
     for role, source, name in parsed:
-        if by_place:
-            places = [int(name) - 1] if 0 < int(name) <= len(first) else []
-        else:
-            places = find_places(first, name)
+        places = list_places(first, name, by_place=by_place)
         if not places:
             raise missing_columns(
                 f"{path}:{line}",

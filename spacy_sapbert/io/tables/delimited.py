@@ -3,8 +3,7 @@
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import TextIOWrapper
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from ..reading import (
     read_line_blocks,
     read_lines,
 )
-from ..writing import write_atomically
-from .formulas import defuse
 
 QUOTE = '"'
 QUOTED = re.compile(r'"[^"]*"')
@@ -95,18 +92,6 @@ def join_lines(
         taken.append(following[1])
         size += len(following[1])
         yield f"{following[1]}\n"
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table as CSV, whose cells no spreadsheet computes."""
-    with write_atomically(path) as file:
-        text = TextIOWrapper(file, "utf8", newline="", write_through=True)
-        try:
-            writer = csv.writer(text)
-            writer.writerow(header)
-            writer.writerows([defuse(cell) for cell in row] for row in rows)
-        finally:
-            text.detach()  # else the file would be closed with it
 
 
 def end_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -236,9 +236,13 @@ def read_parquet(path: Path) -> Iterator[tuple[int, list[Cell]]]:
 
 
 def write_table(
-    path: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+    path: Path,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    kind: str | None = None,
 ) -> None:
-    kind = find_kind(path)
+    """Write a table of a kind; None = by the ending."""
+    kind = kind or find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)
     elif kind == PARQUET:
@@ -267,27 +271,27 @@ def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> No
     writer = csv.writer(text)
     try:
         for row in rows:
-            cells = [format_cell(cell, kind) for cell in row]
             if kind == CSV:
-                writer.writerow(cells)
+                writer.writerow(map(csv_cell, row))
             else:
-                text.write("\t".join(map(quote_cell, cells)) + "\n")
+                text.write("\t".join(map(tsv_cell, row)) + "\n")
     finally:
-        text.detach()
+        text.detach()  # else the file would be closed with it
 
 
-def format_cell(cell: Cell, kind: str) -> str:
-    """Return the text that is written for a cell."""
+def csv_cell(cell: Cell) -> Cell:
+    """Return what `csv` writes for a cell."""
+    if type(cell) is str:  # and not `AsRead`
+        return defuse(cell)
+    return plain_text(cell) if isinstance(cell, bool) else cell
+
+
+def tsv_cell(cell: Cell) -> str:
+    """Return the text of a cell; a quote at its beginning would begin a quoted one."""
     text = plain_text(cell)
-    fits = kind == CSV or not BREAKS.search(text)
-    if fits and isinstance(cell, AsRead):
-        return text
-    return defuse(text if kind == CSV else " ".join(text.split()))
-
-
-def quote_cell(cell: str) -> str:
-    """Return a cell of TSV; a quote at its beginning would begin a quoted cell."""
-    return '"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell
+    if not isinstance(cell, AsRead) or BREAKS.search(text):
+        text = defuse(" ".join(text.split()))
+    return '"' + text.replace('"', '""') + '"' if text.startswith('"') else text
 
 
 def plain_text(cell: Cell) -> str:

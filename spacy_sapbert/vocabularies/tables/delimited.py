@@ -85,8 +85,9 @@ def select_columns(
     places = [place for place in found if place is not None]
     skip = partial(report.skip, "bad lines")
     for number, fields in fit_rows(path, rows, width, on_error=skip):
-        if not fields[places[0]].strip():
-            report.bad_line(path, number, f"something as `{columns[0]}`")
-            continue
         fields.append("")
-        yield number, [fields[place].strip() for place in places]
+        values = [fields[place].strip() for place in places]
+        if values[0]:
+            yield number, values
+        else:
+            report.bad_line(path, number, f"something as `{columns[0]}`")
