@@ -162,6 +162,7 @@ def read_line_blocks(
     *,
     parts: Sequence[Path] = (),
     blocks: Iterable[bytes] | None = None,
+    keep_returns: bool = False,
 ) -> Iterator[tuple[int, list[bytes]]]:
     """Read a text file, plain or `.gz`, in blocks of lines.
 
@@ -173,6 +174,7 @@ def read_line_blocks(
             the name in errors.
         blocks: The content, if it is read elsewhere; then `path` is only the name in
             errors.
+        keep_returns: Remove no carriage return.
 
     Yields:
         Number of the block's first line, from 1, and the lines without their ends.
@@ -200,9 +202,9 @@ def read_line_blocks(
             *lines, last = b"".join(rest).split(b"\n")
             rest, rest_bytes = [last], len(last)
             check_record(lines[0], path, number)  # others are parts of one block
-            if b"\r" in block:
+            if not keep_returns and b"\r" in block:
                 lines = [line.removesuffix(b"\r") for line in lines]
-            else:
+            elif not keep_returns:
                 lines[0] = lines[0].removesuffix(b"\r")  # from the block before
             yield number, lines
             number += len(lines)
@@ -210,7 +212,7 @@ def read_line_blocks(
         raise damaged_gzip(path=path, line=number, reason=error) from None
     if line := b"".join(rest):
         check_record(line, path, number)
-        yield number, [line.removesuffix(b"\r")]
+        yield number, [line if keep_returns else line.removesuffix(b"\r")]
 
 
 def decode_line(line: bytes, path: Path, number: int) -> str:

@@ -126,9 +126,7 @@ def read_rows_of(
     Args:
         least_confidence: A mapping without a confidence has it.
     """
-    first = next((line for _, line in read_lines(path) if is_row(line)), "")
-    separator = "\t" if "\t" in first else ","
-    rows = skip_comments(read_rows(path, separator, report, quoted=True))
+    rows = skip_comments(read_rows(path, None, report, quoted=True))
     for line, cells in select_columns(rows, path, NEEDED, report, optional=OPTIONAL):
         targets, predicate, subject, label, other, modifier, confidence = cells
         relation, says_not = read_claim(predicate, modifier)
@@ -173,11 +171,6 @@ def is_below(confidence: str, least: float) -> bool:
         return float(confidence) < least
     except ValueError:
         return False
-
-
-def is_row(line: str) -> bool:
-    """Return whether a line is part of the table."""
-    return bool(line.strip()) and not line.startswith(COMMENT)
 
 
 def skip_comments(rows: Iterator[Row]) -> Iterator[Row]:

@@ -175,17 +175,8 @@ def read_raw_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     the rest of the file.
     """
     path, blocks = open_input(path, encoding)
-
-    def double_returns() -> Iterator[bytes]:
-        # `read_line_blocks` removes one carriage return before a line feed
-        rest = b""
-        for block in end_lines(blocks):
-            block = rest + block
-            rest = block[-1:] if block.endswith(b"\r") else b""
-            if block := block[: len(block) - len(rest)]:
-                yield block.replace(b"\r\n", b"\r\r\n")
-
-    for first, lines in read_line_blocks(path, blocks=double_returns()):
+    blocks = end_lines(blocks)
+    for first, lines in read_line_blocks(path, blocks=blocks, keep_returns=True):
         for number, raw in enumerate(lines, first):
             yield number, raw.decode("utf8", "surrogateescape")
 
