@@ -15,9 +15,15 @@ from typing import NamedTuple
 
 from ...errors import SapbertError
 from ..terminal import printable
-from .headers import column_key, describe_header, find_places, missing_columns
+from .headers import (
+    LONGEST_LISTED,
+    column_key,
+    describe_header,
+    find_places,
+    list_columns,
+    missing_columns,
+)
 
-SHOWN = 40  # columns in an error, and characters of each
 NUMBERED = re.compile(r"\d{1,5}")
 VALUE = re.compile(r"[-+]?\d[\d.,]*%?|[A-Za-z]{0,2}\d+\.\d+|\D{0,12}\d{4,}\S*")
 WORDS = 4  # of the name of a column
@@ -157,23 +163,18 @@ class Columns:
         places = {column.place for column in self.chosen}
         others = [
             name
-            for place, name in enumerate(names)
-            if place not in places and name != '""'
+            for place, name in enumerate(self.header)
+            if place not in places and name.strip()
         ]
         known = f" of {self.layout.name}" if self.layout else ""
-        rest = f"; not read: {shorten(others)}" if others else ""
+        rest = f"; not read: {list_columns(others)}" if others else ""
         return f"Columns{known}: {','.join(used)}{rest}."
 
 
 def show(name: str) -> str:
     """Return the name of a column for a message, in one short line."""
-    name = printable(name[:SHOWN]).strip()
+    name = printable(name[:LONGEST_LISTED]).strip()
     return f'"{name}"' if "," in name or not name else name
-
-
-def shorten(names: Sequence[str]) -> str:
-    """Return names for a message, of which at most `SHOWN` are written."""
-    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
 def join_role(role: str, source: str) -> str:
@@ -202,7 +203,7 @@ def parse_choice(choice: str, roles: Roles) -> list[tuple[str, str, str]]:
         right = role in roles.all and bool(source) == bool(dot)
         right = right and not (dot and role != roles.coded)
         if not equals or not name.strip() or not right:
-            raise wrong_columns_option(roles, part[:SHOWN])
+            raise wrong_columns_option(roles, part[:LONGEST_LISTED])
         choices.append((role, source, name.strip()))
     return choices
 
@@ -300,7 +301,7 @@ def find_choice(
             raise missing_columns(
                 f"{path}:{line}",
                 first,
-                [name[:SHOWN]],
+                [name[:LONGEST_LISTED]],
                 "Correct `--columns`.",
                 is_header=is_header,
             )
@@ -308,9 +309,9 @@ def find_choice(
             got = describe_header(first, is_header=is_header)
             raise SapbertError(
                 "E410",
-                f"{path}:{line}: Expected one column {name[:SHOWN]!r}, but several of "
-                f"{got} have that name. Rename them, or pass the places of the "
-                "columns, e.g. `--columns id=1,name=2`, without the first row.",
+                f"{path}:{line}: Expected one column {name[:LONGEST_LISTED]!r}, but "
+                f"several of {got} have that name. Rename them, or pass the places of "
+                "the columns, e.g. `--columns id=1,name=2`, without the first row.",
             )
         if role == roles.coded and not source:
             source = (not by_place and roles.find_source(name)) or name
@@ -368,7 +369,7 @@ def is_header_like(first: Sequence[str]) -> bool:
         len(cells) > 1
         and len({*cells}) == len(cells)
         and all(cells)
-        and all(len(c) <= SHOWN and len(c.split()) <= WORDS for c in cells)
+        and all(len(c) <= LONGEST_LISTED and len(c.split()) <= WORDS for c in cells)
         and not any(map(VALUE.fullmatch, cells))
     )
 

@@ -31,7 +31,7 @@ MOST_CELLS = 100  # of a first row with a column that is looked for: more may be
 
 def list_columns(names: Iterable[str]) -> str:
     """Return the names of columns for an error, the first of many."""
-    listed = [printable(name[:LONGEST_LISTED]) for name in names]
+    listed = [printable(name[:LONGEST_LISTED]).strip() for name in names]
     more = ["…"] if len(listed) > MOST_LISTED else []
     return ", ".join([*listed[:MOST_LISTED], *more])
 
