@@ -94,3 +94,10 @@ def test_a_row_has_the_fields_of_the_first_and_empty_ones(tmp_path):
     assert [*fit_rows(path, rows[1:], 2, least=1)] == [whole, (4, ["3", ""])]
     path.write_text("// a;b;c;d\nid,text\n", "utf8")
     assert [*open_rows(path, comment="//")] == [(2, ["id", "text"])]
+
+
+def test_texts_of_documents_keep_their_carriage_returns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'id,text\r\n1,"a\r\nb\rc"\r\n2,d\r\n3,"e\r"\r')
+    found = read_csv_rows(path, Columns(), on_error=raise_error)
+    assert [row["text"] for _, row in found] == ["a\r\nb\rc", "d", "e\r"]

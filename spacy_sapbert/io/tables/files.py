@@ -52,6 +52,7 @@ ROWS_AT_ONCE = 1_000
 MOST_ROWS = 1 << 20  # of a sheet of Excel, with the header
 MOST_UNITS = 32_767  # of UTF-16 in a cell of Excel
 BREAKS = re.compile("[\t\r\n]")  # what a cell of TSV cannot have
+AnyRow = tuple[int, list[Any]]  # its number and its cells
 ILLEGAL = dict.fromkeys([*range(9), 11, 12, *range(14, 32)], " ")  # in a workbook
 
 
@@ -60,11 +61,15 @@ def is_sssom(path: Path) -> bool:
     return SSSOM.search(path.name) is not None
 
 
-def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
-    """Return the kind of a table by its ending."""
+def find_kind(
+    path: Path, endings: Mapping[str, str] = WRITTEN, other: str | None = None
+) -> str:
+    """Return the kind of a table by its ending; of another ending `other`."""
     for ending, kind in endings.items():
         if path.name.lower().endswith(ending):
             return kind
+    if other is not None:
+        return other
     known = ", ".join(endings)
     raise SapbertError(
         "E110",
@@ -74,9 +79,7 @@ def find_kind(path: Path, endings: Mapping[str, str] = WRITTEN) -> str:
 
 def is_text(path: Path) -> bool:
     """Return whether a table has lines with delimiters, as one of no known ending."""
-    name = path.name.lower()
-    kinds = (kind for ending, kind in ENDINGS.items() if name.endswith(ending))
-    return next(kinds, CSV) in (CSV, TSV)
+    return find_kind(path, ENDINGS, CSV) in (CSV, TSV)
 
 
 def open_rows(
@@ -90,7 +93,7 @@ def open_rows(
     read: ReadLines = read_lines,
     note: Callable[[str], None] | None = None,
     typed: bool = False,
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[AnyRow]:
     """Open a table, and return the numbers, from 1, and the cells of its rows.
 
     The first row has the names of the columns, unless the table has none.
@@ -101,7 +104,8 @@ def open_rows(
         note: See `read_cells`.
         typed: Cells that are no texts have their types; else all are texts.
     """
-    if kind is None and is_text(path):
+    kind = kind or find_kind(path, ENDINGS, CSV)
+    if kind in (CSV, TSV):
         return read_delimited(
             path,
             delimiter,
@@ -110,8 +114,7 @@ def open_rows(
             read=read,
             comment=comment,
         )
-    kind = kind or find_kind(path, ENDINGS)
-    rows: Iterator[tuple[int, list[Any]]]
+    rows: Iterator[AnyRow]
     if kind == EXCEL:
         rows = pad_rows(read_cells(path, note=note))
     else:
@@ -119,7 +122,7 @@ def open_rows(
     return rows if typed else ((n, [*map(text_of, cells)]) for n, cells in rows)
 
 
-def pad_rows(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+def pad_rows(rows: Iterator[AnyRow]) -> Iterator[AnyRow]:
     """Yield rows of a sheet with the empty cells at their ends, which it lacks."""
     width = 0
     for number, cells in rows:
@@ -129,12 +132,12 @@ def pad_rows(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[
 
 def fit_rows(
     path: Path,
-    rows: Iterable[tuple[int, list[Any]]],
+    rows: Iterable[AnyRow],
     width: int,
     *,
     least: int | None = None,
     on_error: Callable[[SapbertError], object] | None = None,
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[AnyRow]:
     """Yield rows as wide as the first, with empty cells where a row ends early.
 
     Args:
@@ -194,7 +197,7 @@ def read_cell(cell: Cell) -> str:
     return undefuse(text_of(cell))
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, list[Cell]]]:
+def read_json_lines(path: Path) -> Iterator[AnyRow]:
     """Yield the members of objects; the first object names the columns.
 
     A list or an object in one of them is a text of JSON.
@@ -223,7 +226,7 @@ def to_plain_cell(value: Any) -> Cell:
     return value if isinstance(value, Cell) else json.dumps(value)
 
 
-def read_parquet(path: Path) -> Iterator[tuple[int, list[Cell]]]:
+def read_parquet(path: Path) -> Iterator[AnyRow]:
     """Yield the columns, and the rows, whose numbers are from 1."""
     require("pyarrow.parquet", "pyarrow")
     from .parquet import read_names, read_records
