@@ -117,8 +117,10 @@ def open_rows(
     rows: Iterator[AnyRow]
     if kind == EXCEL:
         rows = pad_rows(read_cells(path, note=note))
+    elif kind == PARQUET:
+        rows = read_parquet(path, typed=typed)
     else:
-        rows = read_parquet(path) if kind == PARQUET else read_json_lines(path)
+        rows = read_json_lines(path)
     return rows if typed else ((n, [*map(text_of, cells)]) for n, cells in rows)
 
 
@@ -226,7 +228,7 @@ def to_plain_cell(value: Any) -> Cell:
     return value if isinstance(value, Cell) else json.dumps(value)
 
 
-def read_parquet(path: Path) -> Iterator[AnyRow]:
+def read_parquet(path: Path, *, typed: bool) -> Iterator[AnyRow]:
     """Yield the columns, and the rows, whose numbers are from 1."""
     require("pyarrow.parquet", "pyarrow")
     from .parquet import read_names, read_records
@@ -234,8 +236,9 @@ def read_parquet(path: Path) -> Iterator[AnyRow]:
     names = read_names(path)
     yield 0, [*names]
     for number, record in enumerate(read_records(path, names), 1):
-        cells = (record.get(name) for name in names)
-        yield number, [cell if isinstance(cell, Cell) else str(cell) for cell in cells]
+        cells = [*map(record.get, names)]
+        plain = (cell if isinstance(cell, Cell) else str(cell) for cell in cells)
+        yield number, [*plain] if typed else cells
 
 
 def write_table(
