@@ -71,8 +71,9 @@ class LinkJob:
         text: Of JSONL, CSV and Parquet; "a.b" = nested.
         id: The same for the id of a document.
         keep: Fields of the input to repeat.
-        columns, delimiter: Of tables of mentions, see `mention_tables.read_table`; None
-            = a row is a document.
+        columns: Of tables of mentions, see `mention_tables.read_table`; None = a row is
+            a document.
+        delimiter: Of tables of mentions.
         on_error: "fail", or "skip" to leave out documents that are invalid or fail.
         pipeline: Folder or package; None = a blank one that detects names.
         lang: Language of the blank pipeline; None = English.
