@@ -92,6 +92,12 @@ def test_read_table_quote_that_never_ends_is_an_error(tmp_path):
             read(path, on_error=on_error)
 
 
+def test_read_table_that_has_only_the_name_of_a_known_one(tmp_path):
+    text = 'id\tname\tsynonyms\nW1\t"Blue" fever\tazure fever\n'
+    (concept,), _ = read(write(tmp_path, text, "my thesaurus.txt"))
+    assert (concept.cui, concept.aliases[1]) == ("W1", "azure fever")
+
+
 def test_read_table_of_excel(tmp_path):
     path = write_book(
         tmp_path / "codes.xlsx",

@@ -8,7 +8,7 @@ header is known. No column has a role because it is left over.
 import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +52,7 @@ class Layout(NamedTuple):
             it has no header.
         header: Columns that tell it from other tables; empty = it has no header.
         files: Pattern of the names of its files, if it has no header.
+        id: Pattern of its ids, which its first row begins with, if it has no header.
         width: Of its rows, if it has no header; 0 = any.
         delimiter, comment: Between its fields, and before its comments, if it has no
             header.
@@ -65,6 +66,7 @@ class Layout(NamedTuple):
     columns: str
     header: tuple[str, ...] = ()
     files: str = ""
+    id: str = ".*"
     width: int = 0
     delimiter: str = ""
     comment: str = ""
@@ -77,7 +79,8 @@ class Layout(NamedTuple):
         """Return whether a table is this one, by its name and its first row."""
         if self.header:
             return {*map(column_key, self.header)} <= {*keys}
-        return self.has_name(path) and self.width in (0, len(row))
+        is_one = bool(row) and re.fullmatch(self.id, row[0].strip()) is not None
+        return is_one and self.has_name(path) and self.width in (0, len(row))
 
     def has_name(self, path: Path) -> bool:
         """Return whether a file without a header has the name of the table."""
@@ -140,7 +143,7 @@ class Columns:
     chosen: tuple[Column, ...]
     header: tuple[str, ...] = ()
     layout: Layout | None = None
-    rules: tuple[tuple[int, tuple[str, ...], bool], ...] = field(default=())
+    rules: tuple[tuple[int, tuple[str, ...], bool], ...] = ()
 
     def find(self, role: str) -> int | None:
         """Return the place of the first column with a role."""

@@ -112,6 +112,7 @@ LAYOUTS = (
         "NCIt",
         "id=1,parent=3,synonyms=4,definition=5,type=8",
         files="*thesaurus*.txt",
+        id=r"C\d+",
         delimiter="\t",
         prefix="NCIT:",
         separator="|",
@@ -121,6 +122,7 @@ LAYOUTS = (
         Layout(
             *("MedDRA", columns),
             files=f"{file}.asc",
+            id=r"\d+",
             delimiter="$",
             prefix="MEDDRA:",
             only=only,
