@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ..linking.sources import normalize_prefix
-from ..vocabularies.ids import rewrite_id
+from ..vocabularies.ids import rewrite_id, split_id
 from .database import is_encodable
 from .store import Store
 
@@ -83,7 +83,13 @@ def read_term(store: Store, text: str, *, is_search: bool = False) -> FoundId:
     if text.endswith(".0") and len(text) > LONG:  # a number of a spreadsheet
         spellings.append(text.removesuffix(".0"))
     for spelled in dict.fromkeys(spellings):
-        for id in dict.fromkeys((spelled, rewrite_id(spelled, like))):
+        prefix, local = split_id(spelled)
+        vocabulary = normalize_prefix(prefix)
+        forms = [spelled, rewrite_id(spelled, like)]
+        # one knowledge base may have ids of several vocabularies
+        if prefix and normalize_prefix(split_id(local)[0]) == vocabulary:
+            forms += [local, f"{vocabulary}:{local}"]
+        for id in dict.fromkeys(forms):
             if (found := look_up(store, id)).cuis:
                 return found
     return FoundId()

@@ -38,3 +38,20 @@ def test_a_search_finds_what_a_column_must_not(make_kb, tmp_path):
         assert read_term(kb.store, term).cuis == ("X:1",)
     for term in ("P53 bleeding", "", "\ud8001", "9" * 10_000):
         assert read_term(kb.store, term, is_search=True) == FoundId()
+
+
+def test_an_id_is_known_with_and_without_its_prefix_among_ids_of_others(
+    make_kb, tmp_path
+):
+    concepts = [
+        Concept("104300", ["Old one"]),
+        Concept("D000544", ["Bare"]),
+        Concept("MESH:D000545", ["With"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    for term, cui in (
+        *(("MESH:D000544", "D000544"), ("mesh:d000544", "D000544")),
+        *(("D000545", "MESH:D000545"), ("MSH:D000545", "MESH:D000545")),
+    ):
+        assert read_term(kb.store, term).cuis == (cui,)
+    assert read_term(kb.store, "ICD10:D000544") == FoundId()

@@ -152,7 +152,7 @@ def read_records(
 
 
 def warn_left_out(path: Path, left_out: Counter[str]) -> None:
-    """Say what annotations of a file do not count."""
+    """Report the annotations of a file that were left out, in a warning."""
     if counts := ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n):
         warnings.warn(
             f"[W540] {path}: Expected annotations that people have made and accepted, "
