@@ -9,6 +9,7 @@ import pytest
 
 from spacy_sapbert import load_kb
 from spacy_sapbert.kb.edits.change import add_concepts
+from spacy_sapbert.kb.teaching.teach import teach_documents
 from spacy_sapbert.serve.reviews import taught
 from spacy_sapbert.serve.reviews.store import NewNote, ReviewStore
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -132,6 +133,31 @@ def test_a_new_version_of_the_base_is_followed_while_a_taught_one_is_used(
     assert again.get("/concepts/L0000001").status == 200
 
 
+def test_a_teaching_that_ends_while_it_is_described_has_its_version(
+    client, monkeypatch
+):
+    """It was done, and its version was not among the versions."""
+    read, described = taught.Teacher.read_versions, threading.Event()
+
+    def read_slowly(teacher: taught.Teacher) -> Any:
+        found = read(teacher)
+        if threading.current_thread().name != "teacher":
+            described.set()
+            while teacher.state == "running":
+                pass
+        return found
+
+    def wait(*args: Any, **options: Any) -> Any:
+        assert described.wait(60)
+        return teach_documents(*args, **options)
+
+    add_notes(client)
+    monkeypatch.setattr(taught, "teach_documents", wait)
+    assert client.post("/reviews/teach", {}).status == 202
+    monkeypatch.setattr(taught.Teacher, "read_versions", read_slowly)
+    assert len(wait_for_teaching(client)["versions"]) == 1
+
+
 def test_what_a_killed_deletion_left_is_removed(open_local, own_kb, tmp_path):
     """The document is gone, and the version that learned from it not yet."""
     store = ReviewStore(tmp_path / "reviews.db")
@@ -194,7 +220,6 @@ def test_a_note_that_is_deleted_during_a_teaching_is_not_taught(
     # The links of the other notes may have the word as a name of their candidates.
     link_all(client)
     written, released = threading.Event(), threading.Event()
-    teach_documents = taught.teach_documents
 
     def hold(*args: Any, **options: Any) -> Any:
         """Teach, and wait before the new version is published."""

@@ -120,7 +120,11 @@ class Teacher:
         return dict(sorted(found.items(), reverse=True))
 
     def describe(self) -> TeachingState:
-        """Return how far it is, and the versions."""
+        """Return how far it is, and the versions.
+
+        How far is read first: a teaching that ends meanwhile has written its version.
+        """
+        state, report, error = self.state, self.report, self.error
         digest = self.base.manifest.digest
         with suppress(SapbertError):  # it is told when it is to be used
             digest = read_version(self.base.folder).manifest.digest
@@ -135,9 +139,9 @@ class Teacher:
             for number, about in self.read_versions().items()
         ]
         return {
-            "state": self.state,
-            "report": self.report,
-            "error": self.error,
+            "state": state,
+            "report": report,
+            "error": error,
             "fewest": FEWEST,
             "versions": versions,
         }
@@ -200,7 +204,7 @@ class Teacher:
                     "report": self.report,
                 }
                 write_json(folder / ABOUT, about)
-            self.state = "done"
+            self.state = "done"  # last, see `describe`
         self.log.write("taught", changed=report.changed)
         return True
 
