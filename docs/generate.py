@@ -12,7 +12,7 @@ from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.format_table import FORMATS
 from spacy_sapbert.kb.folder.layout import OVERLAY, PARTS
 from spacy_sapbert.linking.filters import FILTER_FIELDS
-from spacy_sapbert.pipeline.linker import DEFAULT_CONFIG
+from spacy_sapbert.pipeline.linker_config import DEFAULT_CONFIG
 from spacy_sapbert.vocabularies.reader_table import READERS
 
 DOCS = Path(__file__).parent

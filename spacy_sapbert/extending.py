@@ -14,7 +14,8 @@ from .vocabularies.report import read_good_lines
 from .vocabularies.tables.delimited import read_columns
 
 if TYPE_CHECKING:
-    from .pipeline.linker import LINKER_CONFIG, SapbertLinker
+    from .pipeline.linker import SapbertLinker
+    from .pipeline.linker_config import LINKER_CONFIG
 
 __all__ = [
     "CODE",

@@ -1,21 +1,23 @@
-"""What `sapbert_linker` and `sapbert_mentions` share: a knowledge base, and saving."""
+"""What `sapbert_linker` and `sapbert_mentions` share: a knowledge base, and a config.
 
-import sys
+The config of the pipeline is the only place where settings are kept: a component is
+made from its section, and an attribute that is set is written there. What a component
+saves is its knowledge base.
+"""
+
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import srsly
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline.pipe import Pipe
 
-from ..errors import SapbertError, check_range
+from ..errors import check_range
 from ..io.forks import ProcessLock
-from ..io.writing import write_json
+from ..io.writing import write_atomically
 
 if TYPE_CHECKING:
     from ..encoder.encoder import EncoderConfig
@@ -23,115 +25,156 @@ if TYPE_CHECKING:
 
 OPENING = ProcessLock()  # not in the object: a lock cannot be pickled
 MAX_SECONDS = 10_000_000
-FILE = "settings.json"
-Check = Callable[["KnowledgeBase"], None]
 
 
-def is_made_from_config() -> bool:
-    """Return whether a component is being made by `Language.from_config`."""
-    code = Language.from_config.__func__.__code__  # type: ignore[attr-defined]
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame is not None
+def find_source(kb: str | Path | None) -> str | None:
+    """Return the folder of a knowledge base, or the name of an installed one."""
+    if kb is not None and Path(kb).is_dir():
+        return str(Path(kb).absolute())  # the working directory can change
+    return None if kb is None else str(kb)
 
 
-def read_saved(path: Path) -> dict[str, Any]:
-    try:
-        saved = srsly.read_json(path)
-        return {name: dict(saved[name]) for name in ("config", "settings")}
-    except (KeyError, TypeError, ValueError) as error:
-        raise SapbertError(
-            "E553",
-            f"{path}: Expected the settings of a saved component, but got "
-            f"{type(error).__name__}. Save the pipeline again.",
-        ) from None
+class KbComponent(Pipe):
+    """A component with a knowledge base, which is opened when first used.
 
+    Args:
+        kb: Folder or name of the knowledge base, as in the config. A folder is checked
+            at once. None = the one that is saved with the component, else the only one
+            installed.
+        kb_digest: The digest that it must have.
+        reload_seconds: How often to look for a new version.
 
-class OpenedKb:
-    """A knowledge base that is opened when first used, and can be exchanged.
-
-    Whether there is one in the source is checked at once, except in `spacy.load`: what
-    is loaded next may bring another one. `pin` is the digest that it must have;
-    `reload_seconds` is how often to look for a new version.
+    Attributes:
+        source: The folder or name that the config has.
+        saved: The folder of the one that was saved with the component.
     """
+
+    settings: ClassVar[tuple[str, ...]]  # attributes whose values the config has
+    nlp: Language | None = None  # the pipeline that it was made in
 
     def __init__(
         self,
-        source: str | Path | None,
+        nlp: Language | None,
+        name: str,
+        kb: str | Path | None,
         *,
-        pin: str | None = None,
-        encoder: "EncoderConfig | None" = None,
+        kb_digest: str | None = None,
         reload_seconds: float | None = None,
+        encoder: "EncoderConfig | None" = None,
     ) -> None:
         if reload_seconds is not None:
             check_range("reload_seconds", reload_seconds, 0, MAX_SECONDS)
-        self.encoder = encoder
+        self.nlp = nlp
+        self.name = name
+        self.source = find_source(kb)
+        self.saved: Path | None = None
+        self.opened: KnowledgeBase | None = None
+        self.kb_digest = kb_digest
         self.reload_seconds = reload_seconds
+        self.encoder = encoder
         self.checked = time.monotonic()  # when a new version was last looked for
-        self.choose(source, pin=pin)
-        self.from_config = is_made_from_config()  # and not yet loaded
-        if not self.from_config:
-            self.check()
+        if self.source is not None and not self.source.isidentifier():
+            self.check_folder(self.source)  # a package may be installed later
 
-    def check(self) -> None:
-        """Check that there is a knowledge base in the source, without opening it."""
-        from ..kb.folder.versions import find_kb, read_current
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self.settings:
+            self.write_config(name)
 
-        if self.kb is None and self.source is not None:
-            read_current(find_kb(self.source))
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)  # type: ignore[misc]  # that of Cython
+        if self.opened is not None and self.opened.temporary:
+            self.saved = self.opened.folder  # a new one
 
-    def choose(self, source: str | Path | None, *, pin: str | None) -> None:
-        if source is not None and Path(source).is_dir():
-            source = str(Path(source).absolute())  # the working directory can change
-        self.source, self.pin = source, pin
-        self.kb: KnowledgeBase | None = None
+    def __repr__(self) -> str:
+        kb = self.opened or self.source or self.saved
+        return f"<{type(self).__name__} {self.name}: {kb}>"
 
-    def get(self) -> "KnowledgeBase":
+    def setting(self, name: str) -> Any:
+        """Return the value of a setting as a config has it."""
+        return self.source if name == "kb" else getattr(self, name)
+
+    def write_config(self, name: str) -> None:
+        """Write a setting to the config of the pipeline, if it has the component."""
+        if (nlp := self.nlp) is not None:
+            for own_name, component in nlp.components:
+                if component is self:
+                    nlp.get_pipe_config(own_name)[name] = self.setting(name)
+
+    @property
+    def kb(self) -> "KnowledgeBase":
+        """The knowledge base, opened when first used.
+
+        Set it to the result of `add_concepts` or `remove_concepts` after an edit, or to
+        the folder or name of another one. If that cannot be used, nothing changes; a
+        pin, `kb_digest`, becomes its digest.
+        """
+        known = self.source or self.saved
+        if known is None and (borrowed := self.borrow_kb()) is not None:
+            return borrowed
         with OPENING:
-            if self.kb is None:
-                self.kb = self.open(self.source, self.pin)
-        return self.kb
+            if self.opened is None:
+                self.opened = self.open_kb(known, self.kb_digest)
+            return self.opened
 
-    def open(self, source: str | Path | None, digest: str | None) -> "KnowledgeBase":
+    @kb.setter
+    def kb(self, kb: "KnowledgeBase | str | Path") -> None:
+        if isinstance(kb, (str, Path)):
+            source, opened = find_source(kb), self.open_kb(kb, None)
+        else:
+            source, opened = str(kb.folder), kb
+            self.check_kb(kb)
+        with OPENING:
+            if opened.temporary or opened.folder == self.saved:
+                source, self.saved = None, opened.folder
+            self.source, self.opened = source, opened
+        if self.kb_digest is not None:
+            self.kb_digest = opened.manifest.digest
+
+    def borrow_kb(self) -> "KnowledgeBase | None":
+        """Return the one of another component, for a component without one."""
+        return None
+
+    def open_kb(self, source: str | Path | None, digest: str | None) -> "KnowledgeBase":
         from ..kb.knowledge_base import load_kb
 
-        return load_kb(source, encoder=self.encoder, digest=digest)
+        kb = load_kb(source, encoder=self.encoder, digest=digest)
+        self.check_kb(kb)
+        return kb
 
-    def use(self, kb: "KnowledgeBase | str | Path") -> None:
-        """Use another knowledge base; a pin becomes the digest of that one.
+    def check_kb(self, kb: "KnowledgeBase") -> None:
+        """Check that a knowledge base fits the settings."""
 
-        If it cannot be opened, nothing changes.
+    def check_folder(self, source: str | Path) -> None:
+        """Check that there is a knowledge base, without opening it."""
+        from ..kb.folder.versions import find_kb, read_current
+
+        read_current(find_kb(source))
+
+    def reload(self) -> bool:
+        """Use the new version of the folder, and return whether there was one.
+
+        If it cannot be opened, has another digest than `kb_digest`, or does not fit the
+        settings, that is an error, and the old one stays in use.
         """
-        source: str | Path = kb if isinstance(kb, (str, Path)) else kb.folder
-        opened = self.open(kb, None) if isinstance(kb, (str, Path)) else kb
-        with OPENING:
-            self.choose(source, pin=self.pin and opened.manifest.digest)
-            self.kb = opened
-
-    def refresh(self, check: Check) -> bool:
-        """Use the new version if there is one, and return whether there was one.
-
-        `check` raises an error if it is unfit.
-        """
-        old = self.get()
+        old = self.kb
         self.checked = time.monotonic()
-        new = old.newest(digest=self.pin)
+        new = old.newest(digest=self.kb_digest)
         if new is old:
             return False
-        check(new)
+        self.check_kb(new)
         with OPENING:
-            self.kb = new
+            self.opened = new
         return True
 
-    def refresh_in_time(self, check: Check) -> None:
-        """Refresh if `reload_seconds` have passed; a failure is a warning (W554)."""
-        if self.reload_seconds is None or self.kb is None:
+    def reload_in_time(self) -> None:
+        """Reload if `reload_seconds` have passed; a failure is a warning (W554)."""
+        if self.reload_seconds is None or self.opened is None:
             return
         if time.monotonic() - self.checked < self.reload_seconds:
             return
         try:
-            self.refresh(check)
+            self.reload()
         except Exception as error:  # a service goes on with what it has
             warnings.warn(
                 "[W554] The knowledge base has a new version that cannot be opened, so "
@@ -139,129 +182,79 @@ class OpenedKb:
                 stacklevel=2,
             )
 
-    @property
-    def installed_name(self) -> str | None:
-        """The name of the installed knowledge base that the source stands for."""
+    def has_own_kb(self) -> bool:
+        """Return whether it has one that is saved with it, since it is a folder."""
         from ..kb.folder.versions import installed_name
 
-        return installed_name(self.source)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.kb is not None:  # in a new folder, if the old one was temporary
-            self.source = self.kb.folder if self.kb.temporary else self.source
-
-
-class KbComponent(Pipe):
-    """A component with a knowledge base.
-
-    `spacy.load` has overrides, and the config of a saved pipeline may have been edited.
-    So `config`, the settings with which the component was made, is saved too. If
-    `spacy.load` makes it with another value, that value wins.
-    """
-
-    def __init__(self, name: str, opened: OpenedKb) -> None:
-        self.name = name
-        self.opened = opened
-        self.config: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        kb = self.opened.source if self.opened.kb is None else self.opened.kb
-        return f"<{type(self).__name__} {self.name}: {kb}>"
-
-    @property
-    def kb(self) -> "KnowledgeBase":
-        return self.opened.get()
-
-    def join(self, nlp: Language, linker: Any) -> None:
-        """Note that a linker is about to be added to a pipeline with this component."""
-
-    def settings(self) -> dict[str, Any]:
-        """Return all settings but the knowledge base, in plain JSON types."""
-        raise NotImplementedError
-
-    def use_settings(self, settings: dict[str, Any]) -> None:
-        """Use settings, and the knowledge base `kb`; those that are absent stay."""
-        raise NotImplementedError
-
-    def saved_source(self) -> str | None:
-        """Return the knowledge base that is saved by its name or folder."""
-        raise NotImplementedError
-
-    def saves_kb(self) -> bool:
-        return False
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings to save, and those with which the component was made."""
-        settings = {**self.settings(), "kb": self.saved_source()}
-        return {"config": self.config, "settings": settings}
+        if self.source is None:
+            return self.saved is not None
+        return installed_name(self.source) is None
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component to a folder.
+        """Save the knowledge base, unless it is an installed one.
 
-        The linker copies its knowledge base, unless it is an installed one: then the
-        component refers to it by name. `exclude` may have "kb".
+        In the config of the pipeline, which spaCy writes before, `kb` becomes null for
+        what is saved here. `exclude` may have "kb".
         """
         from ..kb.folder.publication import save_copy
 
-        serialize: dict[str, Callable[[Path], Any]] = {}
-        if self.saves_kb():
-            serialize["kb"] = lambda p: save_copy(self.kb.version, p)
-        serialize[FILE] = lambda p: write_json(p, self.describe())
+        def save_kb(folder: Path) -> None:
+            if self.has_own_kb():
+                save_copy(self.kb.version, folder)
+            self.correct_config(Path(path))
+
         Path(path).mkdir(parents=True, exist_ok=True)
-        util.to_disk(path, serialize, exclude)
+        util.to_disk(path, {"kb": save_kb}, exclude)
+
+    def correct_config(self, path: Path) -> None:
+        """Correct the config beside a saved component: it says what was saved.
+
+        Two pipelines can share a component, of which one has the settings.
+        """
+        from ..kb.folder.versions import PIPELINE_FILE, installed_name
+
+        file = path.parent / PIPELINE_FILE
+        if not (file.is_file() and (path.parent / "meta.json").is_file()):
+            return  # the component alone is saved
+        config = util.load_config(file)
+        section = config["components"].get(path.name)
+        if section is None:
+            return
+        section.update({name: self.setting(name) for name in self.settings})
+        section["kb"] = None if self.has_own_kb() else installed_name(self.source)
+        initialize = config["initialize"]["components"].get(path.name, {})
+        if "kb" in initialize:
+            initialize["kb"] = None
+        with write_atomically(file) as output:
+            output.write(config.to_str().encode("utf8"))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Use the settings and the knowledge base of a saved component.
+        """Use the knowledge base of a saved component, unless the config names one."""
 
-        Settings that `spacy.load` gets, or that its config has with another value than
-        when the component was saved, win.
-        """
-        changed: set[str] = set()
+        def read_kb(folder: Path) -> None:
+            if folder.is_dir() and self.source is None:
+                self.check_folder(folder)
+                self.saved, self.opened = folder.absolute(), None
 
-        def read_settings(path: Path) -> None:
-            if not path.is_file():  # the component was not saved
-                return
-            saved = read_saved(path)
-            if self.opened.from_config:
-                made = saved["config"].items()
-                changed.update(n for n, v in made if self.config.get(n, v) != v)
-            settings = saved["settings"].items()
-            self.use_settings({n: v for n, v in settings if n not in changed})
-
-        def read_kb(path: Path) -> None:
-            if path.is_dir() and not is_given():
-                self.opened.choose(path, pin=self.opened.pin)
-
-        def is_given() -> bool:
-            return "kb" in changed and self.config["kb"] is not None
-
-        util.from_disk(path, {FILE: read_settings, "kb": read_kb}, exclude)
-        self.opened.from_config = False
-        # `spacy package` loads a pipeline whose packages may be installed later.
-        if is_given() or not str(self.opened.source).isidentifier():
-            self.opened.check()
+        util.from_disk(path, {"kb": read_kb}, exclude)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialise the component; see `to_disk`."""
+        """Serialise the knowledge base, unless it is an installed one."""
         from ..kb.folder.publication import version_to_files
 
-        serialize: dict[str, Callable[[], Any]] = {FILE: self.describe}
-        if self.saves_kb():
+        serialize: dict[str, Callable[[], Any]] = {}
+        if self.has_own_kb():
             serialize["kb"] = lambda: version_to_files(self.kb.version)
         return util.to_bytes(serialize, exclude)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Use a serialised component; its knowledge base is in a temporary folder."""
+        """Use a serialised knowledge base, which is then in a temporary folder."""
         from ..kb.knowledge_base import open_files
 
         def read_kb(files: dict[str, bytes]) -> None:
-            self.opened.use(open_files(files, self.opened.encoder, self.opened.pin))
+            self.kb = open_files(files, self.encoder, self.kb_digest)
 
-        deserialize: dict[str, Callable[[Any], Any]] = {
-            FILE: lambda saved: self.use_settings(saved["settings"]),
-            "kb": read_kb,
-        }
+        deserialize: dict[str, Callable[[Any], Any]] = {"kb": read_kb}
         util.from_bytes(data, deserialize, exclude)
         return self

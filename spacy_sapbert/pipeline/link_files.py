@@ -276,7 +276,7 @@ def link_files(
     }
     nlp, linker = open_pipeline(**settings)
     # One version links all documents.
-    kb, linker.opened.reload_seconds = linker.kb, None
+    kb, linker.reload_seconds = linker.kb, None
     workers = Workers(settings, kb, job.n_process) if job.n_process > 1 else None
     total = count_documents(files) if progress else None
     write = JobWriter(

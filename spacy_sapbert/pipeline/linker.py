@@ -1,9 +1,7 @@
 """The component `sapbert_linker`: links the entities that an earlier one detected."""
 
 import inspect
-import json
 import re
-import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from thinc.api import Config
 
 from ..encoder.encoder import EncoderConfig
 from ..errors import SapbertError, check_range
@@ -22,9 +19,9 @@ from ..formats.gold import NIL
 from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
-from ..linking.settings_base import describe_values
 from .abbreviation_detector import long_form_text, wrong_attribute
-from .kb_component import KbComponent, OpenedKb
+from .kb_component import KbComponent
+from .linker_config import LINKER_CONFIG, OF_FUNCTIONS
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -36,80 +33,7 @@ ATTRS = ("cui_attr", "candidates_attr", "note_attr", "codes_attr")
 UNSET: tuple[Any, ...] = (None, [], None, {})
 # A saved config would lose another label, or read it as a different one.
 LABEL = re.compile(r"[^\W_]([^:=\r\n]*[^\s:=])?")
-SECTION = "components.sapbert_linker"
-CONFIG_WIDTH = 88
-VALUES = DEFAULT_OPTIONS.to_config()
-SCHEMAS = LinkOptions.schemas()
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def write_comment(name: str) -> str:
-    """Return the comment of an option: what it does, and its range or values."""
-    text, schema = f"{OPTIONS[name].description}", SCHEMAS[name]
-    if not {"anyOf", "enum", "minimum"}.isdisjoint({*schema, *schema.get("items", ())}):
-        text += f" ({describe_values(schema)})"
-    lines = textwrap.wrap(text, CONFIG_WIDTH - 2, break_on_hyphens=False)
-    return "".join(f"# {line}\n" for line in lines)
-
-
-def write_options() -> str:
-    """Return the lines of the options that are one value each, with comments."""
-    return "".join(
-        f"{write_comment(name)}{name} = {json.dumps(value)}\n"
-        for name, value in VALUES.items()
-        if not isinstance(value, dict)
-    )
-
-
-def write_sections() -> str:
-    """Return the sections of the options that are several values, with comments."""
-    return "\n".join(
-        f"{write_comment(name)}[{SECTION}.{name}]\n"
-        for name, value in VALUES.items()
-        if isinstance(value, dict)
-    )
-
-
-DEFAULT_CONFIG = f"""
-[components]
-
-[{SECTION}]
-factory = "sapbert_linker"
-# folder of a knowledge base, or the name of an installed one; null = the only installed
-kb = null
-# its digest, from `spacy sapbert kb info`: another version is an error; null = any
-kb_digest = null
-# look for a new version of the kb when so many seconds have passed; null = never
-reload_seconds = null
-{write_options()}\
-# mentions linked at once, from as many documents as needed
-batch_size = 256
-# null = doc.ents, else doc.spans[spans_key]
-spans_key = null
-# the attributes: span._.cui, span._.candidates, span._.link_note
-cui_attr = "cui"
-candidates_attr = "candidates"
-note_attr = "link_note"
-# the codes by vocabulary: span._.codes; null = none
-codes_attr = "codes"
-# attribute with the long form of an abbreviation, which is linked in its place;
-# null = never
-long_form_attr = "long_form"
-
-{write_sections()}
-[{SECTION}.encoder]
-@architectures = "spacy-sapbert.Encoder.v1"
-# auto = ONNX Runtime on a CPU, where it is installed and the knowledge base has the
-# encoder for it; torch; onnx
-engine = "auto"
-names_per_pass = 64
-precision = "float32"
-
-[{SECTION}.scorer]
-@scorers = "spacy-sapbert.linker_scorer.v1"
-"""
-DEFAULTS = Config().from_str(DEFAULT_CONFIG)["components"]["sapbert_linker"]
-LINKER_CONFIG = {name: value for name, value in DEFAULTS.items() if name != "factory"}
 
 
 def with_options(function: F) -> F:
@@ -148,10 +72,12 @@ def with_options(function: F) -> F:
 class SapbertLinker(KbComponent):
     """Links the spans of a Doc to the concepts of a knowledge base.
 
-    The arguments are explained in `DEFAULT_CONFIG`. Each option of linking is also a
-    property that can be set: `linker.threshold = 0.8`.
+    The arguments are explained in `linker_config`. Each is also an attribute that can
+    be set: `linker.threshold = 0.8`.
     """
 
+    settings = tuple(name for name in LINKER_CONFIG if name not in OF_FUNCTIONS)
+    chosen = DEFAULT_OPTIONS
     kb_url_template = UrlTemplate()  # for displaCy
 
     @with_options
@@ -176,23 +102,24 @@ class SapbertLinker(KbComponent):
     ) -> None:
         check_range("batch_size", batch_size, 1, MAX_BATCH)
         check_labels(options["label_types"])
-        opened = OpenedKb(
-            kb, pin=kb_digest, encoder=encoder, reload_seconds=reload_seconds
-        )
-        super().__init__(name, opened)
         self.options = LinkOptions(**options)
         self.batch_size = batch_size
         self.spans_key = spans_key
         self.attrs = AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr)
         self.long_form_attr = long_form_attr
         self.scorer = scorer
-        self.config = {**self.settings(), "kb": None if kb is None else str(kb)}
         set_extensions(self.attrs)
+        super().__init__(
+            nlp,
+            name,
+            kb,
+            kb_digest=kb_digest,
+            reload_seconds=reload_seconds,
+            encoder=encoder,
+        )
         for _, component in nlp.components:
             if isinstance(component, SapbertLinker):
                 self.warn_of_shared_attributes(component)
-            elif isinstance(component, KbComponent):
-                component.join(nlp, self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A misspelt option would be a new attribute, which changes nothing.
@@ -201,17 +128,21 @@ class SapbertLinker(KbComponent):
         super().__setattr__(name, value)
 
     @property
-    def kb(self) -> "KnowledgeBase":
-        """The knowledge base, opened when first used.
+    def options(self) -> LinkOptions:
+        """The options of linking."""
+        return self.chosen
 
-        Set it to the result of `add_concepts` or `remove_concepts` after an edit, or to
-        the folder or name of another knowledge base.
-        """
-        return self.opened.get()
+    @options.setter
+    def options(self, options: LinkOptions) -> None:
+        before, self.chosen = self.chosen, options
+        for name in OPTIONS:
+            if getattr(before, name) != getattr(options, name):
+                self.write_config(name)
 
-    @kb.setter
-    def kb(self, kb: "KnowledgeBase | str | Path") -> None:
-        self.opened.use(kb)
+    def setting(self, name: str) -> Any:
+        if name in OPTIONS:
+            return self.options.to_config()[name]
+        return super().setting(name)
 
     def warn_of_shared_attributes(self, other: "SapbertLinker") -> None:
         """Warn if another linker writes the same attributes.
@@ -233,14 +164,6 @@ class SapbertLinker(KbComponent):
     def check_kb(self, kb: "KnowledgeBase") -> None:
         kb.check_options(self.options)
 
-    def reload(self) -> bool:
-        """Load the new version of the folder, and return whether there was one.
-
-        If it cannot be loaded, has another digest than `kb_digest`, or does not fit the
-        options, that is an error, and the linker uses the old one.
-        """
-        return self.opened.refresh(self.check_kb)
-
     def open(self) -> None:
         """Open the knowledge base and link a mention, so that all of it is loaded.
 
@@ -256,33 +179,36 @@ class SapbertLinker(KbComponent):
         get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
         nlp: Language | None = None,
+        kb: str | None = None,
         teach: bool = False,
     ) -> None:
-        """Open the knowledge base.
+        """Open the knowledge base, as `[initialize.components.sapbert_linker]` says.
 
-        With `teach = true` in `[initialize.components.sapbert_linker]` a copy of it
-        learns from the entities of the examples that have a `kb_id_`.
+        Args:
+            get_examples: With `teach`, a copy of the knowledge base learns from their
+                entities that have a `kb_id_`.
+            kb: Its folder or name; None = that of the component.
         """
+        self.nlp = nlp or self.nlp
+        if kb is not None:
+            self.kb = kb
         self.check_kb(self.kb)
         if teach and get_examples is not None:
             self.teach(example.reference for example in get_examples())
 
     def teach(self, docs: Iterable[Doc]) -> None:
         """Teach a copy of the knowledge base with Docs; use it if it is better."""
-        from ..formats.gold_docs import make_gold
-        from ..kb.teaching.teach import teach_documents
-        from .teaching import annotate
+        from .teaching import teach
 
-        golds = (make_gold(doc, spans_key=self.spans_key) for doc in docs)
-        documents = [annotate(gold) for gold in golds if gold.mentions]
-        if not documents:
+        golds = [doc for doc in docs if any(span.kb_id for span in self.spans(doc))]
+        if not golds:
             return
         temporary = TemporaryFolder(prefix="sapbert-kb-")
         output = temporary.path.resolve() / "kb"
-        kb, report = teach_documents(self.kb, documents, output=output)
+        kb, report = teach(self.kb, golds, spans_key=self.spans_key, output=output)
         if report.changed:
             kb.temporary = temporary
-            self.opened.use(kb)
+            self.kb = kb
 
     def spans(self, doc: Doc) -> list[Span]:
         if self.spans_key is None:
@@ -317,7 +243,7 @@ class SapbertLinker(KbComponent):
     def link_docs(self, docs: list[Doc], settings: dict[str, Any]) -> bool:
         """Predict and set links; return whether that succeeded."""
         try:
-            self.opened.refresh_in_time(self.check_kb)
+            self.reload_in_time()
             self.set_annotations(docs, self.predict(docs, **settings))
         except Exception as error:
             self.get_error_handler()(self.name, self, docs, error)
@@ -402,37 +328,8 @@ class SapbertLinker(KbComponent):
             if attr is not None:
                 group.attrs[attr] = [*values]
 
-    def settings(self) -> dict[str, Any]:
-        return {
-            "kb_digest": self.opened.pin,
-            "reload_seconds": self.opened.reload_seconds,
-            "batch_size": self.batch_size,
-            "spans_key": self.spans_key,
-            "long_form_attr": self.long_form_attr,
-            **dict(zip(ATTRS, self.attrs, strict=True)),
-            **self.options.to_config(),
-        }
-
-    def use_settings(self, settings: dict[str, Any]) -> None:
-        merged = {**self.settings(), **settings}
-        self.options = LinkOptions(**{name: merged[name] for name in OPTIONS})
-        self.batch_size = merged["batch_size"]
-        self.spans_key = merged["spans_key"]
-        self.long_form_attr = merged["long_form_attr"]
-        self.attrs = AttributeNames(*(merged[name] for name in ATTRS))
-        set_extensions(self.attrs)
-        self.opened.reload_seconds = merged["reload_seconds"]
-        source = settings.get("kb") or self.opened.source
-        self.opened.choose(source, pin=merged["kb_digest"])
-
-    def saved_source(self) -> str | None:
-        return self.opened.installed_name
-
-    def saves_kb(self) -> bool:
-        return self.opened.installed_name is None
-
     def __setstate__(self, state: Any) -> None:
-        super().__setstate__(state)  # type: ignore[misc]  # that of Cython
+        super().__setstate__(state)
         set_extensions(self.attrs)
 
 
@@ -443,8 +340,19 @@ def option_property(name: str) -> property:
     return property(lambda linker: getattr(linker.options, name), set_option)
 
 
+def attribute_property(field: str) -> property:
+    def set_name(linker: SapbertLinker, value: str | None) -> None:
+        attrs = linker.attrs._replace(**{field: value})  # type: ignore[arg-type]
+        set_extensions(attrs)
+        linker.attrs = attrs
+
+    return property(lambda linker: getattr(linker.attrs, field), set_name)
+
+
 for option_name in OPTIONS:
     setattr(SapbertLinker, option_name, option_property(option_name))
+for attr_name, field_name in zip(ATTRS, AttributeNames._fields, strict=True):
+    setattr(SapbertLinker, attr_name, attribute_property(field_name))
 
 
 def fit_language(options: LinkOptions, lang: str) -> LinkOptions:

@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
@@ -14,12 +12,12 @@ from spacy.training import Example
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
-from ..errors import SapbertError, check_range
+from ..errors import check_range
 from ..linking.schwartz_hearst import find_long_forms
 from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form, read_entities, stands_alone
 from .abbreviation_detector import find_short_forms
-from .kb_component import KbComponent, OpenedKb
+from .kb_component import KbComponent
 from .linker import SapbertLinker
 from .split_tokens import list_boundaries, split_tokens
 from .stop_names import Place, read_stop_names
@@ -27,15 +25,6 @@ from .stop_names import Place, read_stop_names
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
-SETTINGS = (
-    "label",
-    "max_tokens",
-    "min_length",
-    "overwrite",
-    "short_forms",
-    "spans_key",
-    "stop_names",
-)
 WORD = re.compile(r"\w+")
 
 
@@ -115,6 +104,17 @@ class SapbertMentions(KbComponent):
             words of the language, of which there is a list for English.
     """
 
+    settings = (
+        "kb",
+        "label",
+        "max_tokens",
+        "min_length",
+        "overwrite",
+        "short_forms",
+        "spans_key",
+        "stop_names",
+    )
+
     def __init__(
         self,
         nlp: Language | None,
@@ -129,51 +129,51 @@ class SapbertMentions(KbComponent):
         spans_key: str | None = None,
         stop_names: list[str] | str | None = None,
     ) -> None:
-        super().__init__(name, OpenedKb(kb))
+        check_range(f"components.{name}.max_tokens", max_tokens, 1, 50)
+        check_range(f"components.{name}.min_length", min_length, 1, 1000)
         self.label = label
         self.max_tokens = max_tokens
         self.min_length = min_length
         self.overwrite = overwrite
         self.short_forms = short_forms
         self.spans_key = spans_key
-        self.names_given = stop_names
         self.lang = getattr(nlp, "lang", "")
-        if isinstance(stop_names, str) and Path(stop_names).exists():
-            self.stop_names  # noqa: B018, before the working directory changes
-        self.check_numbers()
-        self.config = {name: getattr(self, name) for name in SETTINGS[:-1]}
-        self.config |= {"kb": None if kb is None else str(kb), "stop_names": stop_names}
-        self.linker = None if nlp is None else find_linker(nlp)
-
-    def check_numbers(self) -> None:
-        check_range(f"components.{self.name}.max_tokens", self.max_tokens, 1, 50)
-        check_range(f"components.{self.name}.min_length", self.min_length, 1, 1000)
-
-    @cached_property
-    def stop_names(self) -> set[str]:
-        """The forms of names that are not marked; a saved pipeline needs no file."""
-        names = self.names_given
-        if names is None:
-            names = list(STOP_NAMES.get(self.lang, ()))
-        elif isinstance(names, str):
-            names = read_stop_names(names)
-        return set(map(name_form, names))
+        self.stop_names = stop_names
+        super().__init__(nlp, name, kb)
 
     @property
-    def kb(self) -> "KnowledgeBase":
-        """The knowledge base, its own or of the linker, opened when first used."""
-        if self.opened.source is None and self.linker is not None:
-            return self.linker.kb
-        return self.opened.get()
+    def stop_names(self) -> frozenset[str]:
+        """The forms of names that are not marked; can be set as in the config."""
+        return self.stop_forms
 
-    def join(self, nlp: Language, linker: SapbertLinker) -> None:
-        """Use the linker that is being added, unless the pipeline has one already."""
-        if not any(component is self.linker for _, component in nlp.components):
-            self.linker = linker
+    @stop_names.setter
+    def stop_names(self, names: Iterable[str] | str | None) -> None:
+        names = read_stop_names(names) if isinstance(names, str) else names
+        self.given_names = names if names is None else sorted({*names})
+        common = STOP_NAMES.get(self.lang, frozenset())
+        self.stop_forms = frozenset(map(name_form, common if names is None else names))
+
+    def setting(self, name: str) -> Any:
+        return self.given_names if name == "stop_names" else super().setting(name)
+
+    @property
+    def linker(self) -> SapbertLinker | None:
+        """The first linker of the pipeline, disabled or not, if there is one."""
+        components = [] if self.nlp is None else self.nlp.components
+        linkers = (c for _, c in components if isinstance(c, SapbertLinker))
+        return next(linkers, None)
+
+    def borrow_kb(self) -> "KnowledgeBase | None":
+        return None if self.linker is None else self.linker.kb
+
+    def has_own_kb(self) -> bool:
+        """Return whether it has one, which the linker does not save too."""
+        if not super().has_own_kb():
+            return False
+        return self.linker is None or self.linker.kb.folder != self.kb.folder
 
     def open(self) -> None:
         """Open the knowledge base and read its names, before the first text."""
-        self.stop_names  # noqa: B018
         self.kb.parts.name_index  # noqa: B018
 
     def initialize(
@@ -182,8 +182,7 @@ class SapbertMentions(KbComponent):
         *,
         nlp: Language | None = None,
     ) -> None:
-        if nlp is not None:
-            self.linker = find_linker(nlp) or self.linker
+        self.nlp = nlp or self.nlp
         self.open()
 
     def __call__(self, doc: Doc) -> Doc:
@@ -239,45 +238,3 @@ class SapbertMentions(KbComponent):
             found = follow_long_forms(doc, places)
             places = [place for place in found if is_wanted(doc.text[slice(*place)])]
         return places
-
-    def settings(self) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in SETTINGS}
-        return {**values, "stop_names": sorted(self.stop_names)}
-
-    def use_settings(self, settings: dict[str, Any]) -> None:
-        if "kb" in settings:
-            self.opened.choose(settings["kb"], pin=None)
-        for name in SETTINGS:
-            if name in settings:
-                setattr(self, name, settings[name])
-        if "stop_names" in settings:
-            self.stop_names = {*settings["stop_names"]}
-        self.check_numbers()
-
-    def saved_source(self) -> str | None:
-        """Return the knowledge base, if the linker does not save it."""
-        from ..kb.folder.versions import find_kb
-
-        source = self.opened.source
-        if source is not None and self.linker is not None:
-            with suppress(SapbertError):
-                if find_kb(source).resolve() == self.linker.kb.folder.resolve():
-                    return None
-        return None if source is None else str(source)
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Load the settings; without a linker, use the knowledge base that it saved."""
-        from ..kb.folder.layout import CURRENT
-
-        super().from_disk(path, exclude=exclude)
-        if self.opened.source is None and self.linker is None:
-            folders = [p.parent for p in Path(path).parent.glob(f"*/kb/{CURRENT}")]
-            if len(folders) == 1:
-                self.opened.choose(folders[0], pin=None)
-        return self
-
-
-def find_linker(nlp: Language) -> SapbertLinker | None:
-    """Return the first linker of a pipeline, disabled or not, if there is one."""
-    linkers = (c for _, c in nlp.components if isinstance(c, SapbertLinker))
-    return next(linkers, None)

@@ -124,11 +124,11 @@ def complete_pipeline(
             "base, or change the linker's setting `kb`.",
         )
     linker: Any = nlp.get_pipe(name)
-    linker.opened.pin = kb_digest or linker.opened.pin
+    linker.kb_digest = kb_digest or linker.kb_digest
     linker.options = change_options(linker.options, options)
     if engine is not None or precision is not None:
-        config = linker.opened.encoder
-        linker.opened.encoder = replace(
+        config = linker.encoder
+        linker.encoder = replace(
             config,
             engine=engine or config.engine,
             precision=precision or config.precision,

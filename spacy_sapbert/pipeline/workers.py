@@ -151,7 +151,7 @@ def get_pipeline() -> "Language":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the parent has shown them
         nlp, linker = open_pipeline(**settings)
-        linker.kb, linker.opened.reload_seconds = reopen_kb(*values), None
+        linker.kb, linker.reload_seconds = reopen_kb(*values), None
         return nlp
 
 

@@ -68,7 +68,7 @@ class Service:
     ) -> None:
         self.nlp = nlp
         self.linker = linker
-        linker.opened.reload_seconds = None  # `Watcher` opens new versions
+        linker.reload_seconds = None  # `Watcher` opens new versions
         self.kb = linker.kb
         self.options = linker.options
         self.limits = limits

@@ -59,7 +59,7 @@ class Watcher:
                 return False
             if self.refused is not None and digest == self.refused[0]:
                 return False
-            new = old.newest(digest=self.service.linker.opened.pin)
+            new = old.newest(digest=self.service.linker.kb_digest)
             if new is old:
                 return False
             if not self.service.switch(new, instead_of=old):

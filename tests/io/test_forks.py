@@ -118,7 +118,7 @@ def main(method, kb, engine):
     nlp.add_pipe("sapbert_linker", config=config)
     data = nlp.to_bytes()
     # The workers open the folder that this unpacks.
-    nlp.get_pipe("sapbert_linker").opened.choose(None, pin=None)
+    nlp.get_pipe("sapbert_linker").opened = None
     nlp.from_bytes(data)
     texts = ["Heart attack and fever.", "", "No headache, no pyrexia", "aspirin"] * 3
     found = [describe(nlp.pipe(texts, n_process=2, batch_size=2))]

@@ -21,7 +21,7 @@ from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.folder.versions import compute_digest, read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.pipeline.linker import DEFAULTS
+from spacy_sapbert.pipeline.linker_config import DEFAULTS
 from spacy_sapbert.pipeline.running import complete_pipeline
 from spacy_sapbert.pipeline.scorer import score_links
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -216,11 +216,14 @@ def test_linker_needs_a_kb_only_to_link(monkeypatch, tmp_path):
     nlp("no entities, no knowledge base needed")
     with pytest.raises(SapbertError, match="E310.*found none"):
         nlp.initialize()
-    linker.opened.choose(tmp_path / "missing", pin=None)
+    nlp.to_disk(tmp_path / "saved")  # what one installs later is used
+    with pytest.raises(SapbertError, match="E310.*found none"):
+        spacy.load(tmp_path / "saved")(make_doc(nlp))
+    linker.source = str(tmp_path / "missing")
     with pytest.raises(SapbertError, match="missing"):
         nlp(make_doc(nlp))
     with pytest.raises(SapbertError, match="missing"):
-        nlp.to_disk(tmp_path / "saved")
+        nlp.to_disk(tmp_path / "other")
 
 
 def test_linker_open_loads_all_that_links(sample_kb):
@@ -229,7 +232,7 @@ def test_linker_open_loads_all_that_links(sample_kb):
     assert repr(linker) == f"<SapbertLinker sapbert_linker: {sample_kb}>"
     linker.open()
     assert repr(linker) == f"<SapbertLinker sapbert_linker: {linker.kb}>"
-    parts = linker.opened.kb.parts
+    parts = linker.kb.parts
     assert {"encoder", "index"} <= {*vars(parts)}
     assert "name_index" not in vars(parts)
     nlp.add_pipe("sapbert_mentions").open()
@@ -264,7 +267,7 @@ OTHER_SETTINGS = {
     "codes": ["SNOMED CT", "A"],
     "label_types_use": "evidence",
     "label_types": {"DISEASE": ["T047"], "Ä.b 1": ["CHEM"]},
-    "filter": {"types": ["DISO", "T200"], "deny": ["C1"], "languages": ["ENG"]},
+    "filter": {"types": ["DISO", "T121"], "deny": ["C1"], "languages": ["ENG"]},
     "batch_size": 7,
     "spans_key": "sc",
     "cui_attr": "other_cui",
@@ -279,12 +282,17 @@ OTHER_SETTINGS = {
 
 def described(linker: Any) -> list[Any]:
     state = {**linker.__dict__}
-    opened = state.pop("opened")
-    del state["scorer"]
-    return [state, opened.pin, opened.reload_seconds, opened.encoder]
+    for name in ("nlp", "opened", "saved", "source", "scorer", "checked"):
+        state.pop(name, None)
+    return [state]
 
 
-def test_linker_settings_round_trip_in_config_and_pipeline(own_kb, tmp_path):
+def test_linker_settings_round_trip_in_config_and_pipeline(make_kb, tmp_path):
+    names: dict[str, Any] = {"languages": {"ENG": [0]}, "sources": {"A": [0]}}
+    concept = Concept("C1", ["fever"], types=["T047", "T121"], **names)
+    concept.sources["SNOMED CT"] = [0]
+    concept.codes.update({"A": ["1"], "SNOMED CT": ["2"]})
+    own_kb = make_kb(tmp_path / "kb", [concept])
     assert {*OTHER_SETTINGS, "factory", "kb", "kb_digest", "scorer"} == {*DEFAULTS}
     nlp = spacy.blank("en")
     own = {"kb": str(own_kb), "kb_digest": read_version(own_kb).manifest.digest}
@@ -294,14 +302,16 @@ def test_linker_settings_round_trip_in_config_and_pipeline(own_kb, tmp_path):
     nlp.to_disk(tmp_path / "saved")
     for other in (again, spacy.load(tmp_path / "saved")):
         assert described(other.get_pipe("sapbert_linker")) == described(linker)
-        assert other.config["components"] == nlp.config["components"]
+        kb = {"kb": other.get_pipe("sapbert_linker").source}
+        expected = {**nlp.config["components"]["sapbert_linker"], **kb}
+        assert other.config["components"]["sapbert_linker"] == expected
 
 
 def test_linker_uses_the_error_handler(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     failed: list[str] = []
     other = pickle.loads(pickle.dumps(linker))
-    other.opened.choose("nowhere", pin=None)
+    other.source, other.opened = "nowhere", None
     other.set_error_handler(lambda name, pipe, docs, error: failed.append(name))
     assert list(other.pipe(iter([make_doc(nlp)]))) == []
     assert failed == ["sapbert_linker"]

@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import json
 import pickle
 import shutil
 from pathlib import Path
@@ -13,8 +12,11 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import spacy
+import spacy.cli
+import typer
 from spacy.language import Language
 from spacy.tokens import Doc, Span
+from thinc.api import Config
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import add_concepts
@@ -29,16 +31,11 @@ NEW = Concept("L1", ["ward one"])
 KB = "components.sapbert_linker.kb"
 
 
-def test_components_are_not_saved_in_a_version_of_a_knowledge_base(own_kb):
+def test_pipeline_is_not_saved_in_a_version_of_a_knowledge_base(own_kb):
     nlp = make_nlp(own_kb)
     nlp.add_pipe("sapbert_mentions", before="sapbert_linker")
-    folder = own_kb / "v1" / "pipeline"
-    for name in nlp.pipe_names:
-        with pytest.raises(SapbertError, match="E003"):
-            nlp.get_pipe(name).to_disk(folder / name, exclude=["kb"])  # type: ignore[attr-defined]
     with pytest.raises(SapbertError, match="E003"):
-        nlp.to_disk(folder)
-    assert not [*folder.rglob("settings.json")]
+        nlp.to_disk(own_kb / "v1" / "pipeline")
     load_kb(own_kb)
 
 
@@ -69,56 +66,132 @@ def test_linker_options_are_properties(sample_kb):
     linker.note_of_mine = "any other attribute"
 
 
-@pytest.mark.parametrize("how", ["disk", "bytes"])
-def test_linker_loaded_into_a_pipeline_of_other_settings_is_the_saved_one(
-    own_kb, other_kb, tmp_path, how
+def settings(nlp: Language, name: str = "sapbert_linker") -> Any:
+    return nlp.config["components"][name]
+
+
+def test_what_is_set_stands_in_the_config_and_what_the_config_has_runs(
+    own_kb, tmp_path
 ):
-    """As spaCy does it; what was not set when it was saved is restored too."""
-    nlp = make_nlp(own_kb, cui_attr="own_cui")
-    Span.remove_extension("own_cui")  # as in another process
+    """A value of `spacy.load` was ignored if another one had been set before."""
+    nlp = make_nlp(own_kb)
     linker: Any = nlp.get_pipe("sapbert_linker")
-    linker.k, linker.filter = 5, {"deny": ["C0000001"]}
-    linker.batch_size, linker.long_form_attr = 7, "own_long_form"
-    others = {"k": 3, "threshold": 0.9, "label_types": {"X": ["T047"]}}
-    other = make_nlp(other_kb, **others, kb_digest=load_kb(other_kb).manifest.digest)
-    copy: Any = other.get_pipe("sapbert_linker")
-    if how == "bytes":
-        other.from_bytes(nlp.to_bytes())
-    else:
-        nlp.to_disk(tmp_path / "saved")
-        other.from_disk(tmp_path / "saved")
-    assert copy.options == linker.options
-    assert copy.opened.pin is None
-    assert (copy.batch_size, copy.long_form_attr) == (7, "own_long_form")
-    for loaded in (nlp, other):
-        found = [ent._.own_cui for ent in loaded(mark_words("Fever", "MI")).ents]
-        assert found == ["C0000004", "C0000002"]
-    assert "L2" not in copy.kb
+    linker.k, linker.threshold, linker.batch_size = 3, 0.9, 7
+    linker.filter, linker.note_attr = {"deny": ["C0000001"]}, "own_note"
+    linker.reload_seconds = 5.0
+    expected = {
+        "k": 3,
+        "threshold": 0.9,
+        "batch_size": 7,
+        "note_attr": "own_note",
+        "reload_seconds": 5.0,
+    }
+    assert expected.items() <= settings(nlp).items()
+    assert settings(nlp)["filter"]["deny"] == ["C0000001"]
+    nlp.to_disk(tmp_path / "saved")
+    for given, k in ((None, 3), (5, 5), (3, 3)):
+        config = {} if given is None else {"components.sapbert_linker.k": given}
+        loaded = spacy.load(tmp_path / "saved", config=config)
+        assert settings(loaded) == {**settings(nlp), "k": k, "kb": None}
+        got: Any = loaded.get_pipe("sapbert_linker")
+        assert (got.k, got.threshold, got.note_attr) == (k, 0.9, "own_note")
+        assert [len(ent._.candidates) for ent in loaded(mark_words("MI")).ents] == [k]
+    name = "components.sapbert_linker.threshold"
+    loaded = spacy.load(tmp_path / "saved", config={name: None})
+    assert loaded.get_pipe("sapbert_linker").threshold is None
+    config = Config().from_str(loaded.config.to_str())
+    config["components"]["sapbert_linker"]["kb"] = str(own_kb)
+    made = spacy.util.load_model_from_config(config)
+    assert made.get_pipe("sapbert_linker").threshold is None
+
+
+def test_setting_of_a_component_that_was_renamed_or_shared_is_saved(own_kb, tmp_path):
+    source = make_nlp(own_kb)
+    source.rename_pipe("sapbert_linker", "links")
+    linker: Any = source.get_pipe("links")
+    linker.k = 2
+    assert settings(source, "links")["k"] == 2
+    nlp = spacy.blank("en")
+    nlp.add_pipe("links", source=source, name="taken")
+    linker.k = 1  # two pipelines have it
+    nlp.to_disk(tmp_path / "taken")
+    loaded = spacy.load(tmp_path / "taken")
+    assert loaded.get_pipe("taken").k == settings(loaded, "taken")["k"] == 1
+    copy: Any = pickle.loads(pickle.dumps(source))
+    copy.get_pipe("links").k = 4
+    assert (settings(copy, "links")["k"], settings(source, "links")["k"]) == (4, 1)
+
+
+def test_loaded_component_has_its_config_and_the_saved_kb(own_kb, other_kb, tmp_path):
+    """As spaCy's components have: from_disk and from_bytes bring no config."""
+    nlp = make_nlp(other_kb, k=5)
+    nlp.to_disk(tmp_path / "saved")
+    receiver = make_nlp(None, k=2)
+    from_bytes = receiver.from_bytes(nlp.to_bytes())
+    assert "L2" in from_bytes.get_pipe("sapbert_linker").kb
+    from_disk = make_nlp(None, k=2).from_disk(tmp_path / "saved")
+    assert "L2" in from_disk.get_pipe("sapbert_linker").kb
+    for loaded in (from_bytes, from_disk):
+        assert loaded.get_pipe("sapbert_linker").k == settings(loaded)["k"] == 2
+        assert settings(loaded)["kb"] is None
+    replaced = make_nlp(own_kb).from_bytes(nlp.to_bytes())
+    assert settings(replaced)["kb"] is None  # of the builder, and no longer used
+    assert "L2" in replaced.get_pipe("sapbert_linker").kb
+
+
+def test_saved_pipeline_has_no_path_of_its_builder(own_kb, tmp_path):
+    nlp = make_nlp(own_kb)
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(own_kb)})
+    nlp.config["initialize"]["components"]["sapbert_linker"] = {"kb": str(own_kb)}
+    assert settings(nlp)["kb"] == str(own_kb)
+    nlp.to_disk(tmp_path / "saved")
+    for path in (tmp_path / "saved").rglob("*"):
+        assert path.is_dir() or str(own_kb).encode() not in path.read_bytes()
+    shutil.move(own_kb, tmp_path / "moved")
+    loaded = spacy.load(tmp_path / "saved")
+    linker: Any = loaded.get_pipe("sapbert_linker")
+    assert loaded.get_pipe("sapbert_mentions").kb is linker.kb
+    loaded.initialize()
+    assert link(loaded, "Fever") == ["C0000004"]
 
 
 def test_linker_kb_of_the_config_wins_over_the_saved_one(own_kb, other_kb, tmp_path):
     saved = tmp_path / "saved"
     make_nlp(own_kb).to_disk(saved)
     assert link(spacy.load(saved), "Fever") == ["C0000004"]
-    given = spacy.load(saved, config={KB: str(other_kb), KB + "_digest": None})
+    given = spacy.load(saved, config={KB: str(other_kb)})
     assert given.get_pipe("sapbert_linker").kb.folder == other_kb
     config = (saved / "config.cfg").read_text("utf8")
-    (saved / "config.cfg").write_text(config.replace(str(own_kb), str(other_kb)))
+    changed = config.replace("kb = null", f'kb = "{other_kb}"')
+    (saved / "config.cfg").write_text(changed)
     assert spacy.load(saved).get_pipe("sapbert_linker").kb.folder == other_kb
 
 
+def test_initialize_takes_the_kb_of_its_section(own_kb, other_kb, tmp_path):
+    """As `spacy train` and `spacy assemble` do."""
+    nlp = make_nlp(None)
+    nlp.config["initialize"]["components"]["sapbert_linker"] = {"kb": str(own_kb)}
+    nlp.initialize()
+    assert link(nlp, "Fever") == ["C0000004"]
+    assert settings(nlp)["kb"] == str(own_kb)
+    config = tmp_path / "config.cfg"
+    nlp.config["components"]["sapbert_linker"]["kb"] = None
+    nlp.config.to_disk(config)
+    text = config.read_text("utf8").replace(f'kb = "{own_kb}"', f'kb = "{other_kb}"', 1)
+    config.write_text(text.replace(f'kb = "{own_kb}"', f'kb = "{other_kb}"'))
+    (tmp_path / "made").mkdir()
+    command = typer.main.get_command(spacy.cli.app)
+    made = ["assemble", str(config), str(tmp_path / "made")]
+    command(made, standalone_mode=False)
+    assert "L2" in spacy.load(tmp_path / "made").get_pipe("sapbert_linker").kb
+    with pytest.raises(SapbertError, match="E310"):
+        make_nlp(None).get_pipe("sapbert_linker").initialize(kb="nowhere")
+
+
 @pytest.mark.parametrize("component", ["sapbert_linker", "sapbert_mentions"])
-def test_component_with_damaged_settings_or_a_wrong_kb_is_an_error(
-    own_kb, tmp_path, component
-):
-    saved = tmp_path / "saved"
+def test_component_with_a_wrong_kb_is_an_error(own_kb, tmp_path, component):
     nlp = make_nlp(own_kb)
     nlp.add_pipe("sapbert_mentions")
-    nlp.to_disk(saved)
-    for content in ("{", '{"label": "X"}'):
-        (saved / component / "settings.json").write_text(content)
-        with pytest.raises(SapbertError, match="E553.*settings.json"):
-            spacy.load(saved)
     (tmp_path / "empty").mkdir()
     nlp.to_disk(tmp_path / "bare", exclude=[component])
     for kb, code in (("nowhere", "E310"), ("empty", "E303")):
@@ -159,8 +232,10 @@ def test_linker_pinned_and_edited_is_loaded_as_it_was_saved(own_kb, tmp_path):
         link(spacy.load(tmp_path / "saved", config={digest: "0" * 64}), "ward one")
     free = spacy.load(tmp_path / "saved", config={digest: None})
     assert link(free, "ward one") == ["L1"]
-    received = make_nlp(own_kb, kb_digest=old).from_bytes(nlp.to_bytes())
-    assert link(received, "ward one") == ["L1"]
+    with pytest.raises(SapbertError, match="E351"):
+        make_nlp(own_kb, kb_digest=old).from_bytes(nlp.to_bytes())
+    received = make_nlp(None, kb_digest=settings(nlp)["kb_digest"])
+    assert link(received.from_bytes(nlp.to_bytes()), "ward one") == ["L1"]
 
 
 def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb):
@@ -177,7 +252,7 @@ def test_linker_from_bytes_that_is_pickled_outlives_the_process(own_kb):
     copy.kb = add_concepts(copy.kb, [Concept("L9", ["ward nine"])])
     again = pickle.loads(pickle.dumps(copy))
     assert again.kb.link(["ward nine"])[0].cui == "L9"
-    assert again.opened.source == again.kb.folder != copy.kb.folder
+    assert again.saved == again.kb.folder != copy.kb.folder
 
 
 @pytest.mark.parametrize("name", ["wards", None])
@@ -188,9 +263,8 @@ def test_linker_saves_an_installed_kb_by_name(own_kb, tmp_path, monkeypatch, nam
     expected = link(nlp, "MI", "Fever")
     nlp.to_disk(tmp_path / "saved")
     assert not list((tmp_path / "saved").rglob("concepts.db"))
-    saved = tmp_path / "saved" / "sapbert_linker" / "settings.json"
-    data = json.loads(saved.read_text())
-    assert [data["config"]["kb"], data["settings"]["kb"]] == [name, "wards"]
+    saved = Config().from_disk(tmp_path / "saved" / "config.cfg")
+    assert saved["components"]["sapbert_linker"]["kb"] == "wards"
     assert link(spacy.load(tmp_path / "saved"), "MI", "Fever") == expected
     assert len(nlp.to_bytes()) < 100_000
     monkeypatch.setattr(versions, "entry_points", lambda group: [])
@@ -225,7 +299,7 @@ def test_linker_reload_opens_a_new_version_and_keeps_it_if_a_later_one_is_damage
     assert link(nlp, "ward one") == ["L1"]
     pinned: Any = make_nlp(own_kb, kb_digest=linker.kb.manifest.digest)
     opened = pinned.get_pipe("sapbert_linker").kb
-    linker.opened.reload_seconds = 0
+    linker.reload_seconds = 0
     add_concepts(load_kb(own_kb), [Concept("L3", ["three"])])
     assert link(nlp, "three") == ["L3"]
     with pytest.raises(SapbertError, match="E351"):
@@ -271,7 +345,7 @@ def test_linker_reload_that_fails_keeps_what_is_open(
     with pytest.raises((SapbertError, OSError)):
         linker.reload()
     assert linker.kb is opened
-    linker.opened.reload_seconds = 0
+    linker.reload_seconds = 0
     linker.kb.clear_cache()
     with pytest.warns(UserWarning, match="W554"):
         assert link(nlp, "feverish", "MI") == before

@@ -69,18 +69,12 @@ def test_list_is_saved_with_the_pipeline(sample_kb, tmp_path):
     text = "heart attack, fever"
     assert [ent.text for ent in nlp(text).ents] == ["heart attack"]
     nlp.to_disk(tmp_path / "pipeline")
-    data = nlp.to_bytes()
     path.unlink()
     loaded = spacy.load(tmp_path / "pipeline")
     assert [ent.text for ent in loaded(text).ents] == ["heart attack"]
-    copy = spacy.blank("en")
-    copy.add_pipe("sapbert_mentions", config=config)
+    assert loaded.config["components"]["sapbert_mentions"]["stop_names"] == ["Fever"]
     with pytest.raises(SapbertError, match="stop_names.tsv"):
-        copy(text)
-    with pytest.raises(SapbertError, match="stop_names.tsv"):
-        copy.to_bytes()
-    copy.from_bytes(data)
-    assert [ent.text for ent in copy(text).ents] == ["heart attack"]
+        spacy.blank("en").add_pipe("sapbert_mentions", config=config)
 
 
 def test_command_writes_the_list_that_assemble_takes(sample_kb, tmp_path):
