@@ -181,9 +181,15 @@ class SapbertMentions(KbComponent):
         get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
         nlp: Language | None = None,
+        kb: str | None = None,
     ) -> None:
+        """Use the knowledge base of `[initialize.components.sapbert_mentions]`.
+
+        That of the linker is opened when first used: it is initialized later.
+        """
         self.nlp = nlp or self.nlp
-        self.open()
+        if kb is not None:
+            self.kb = kb
 
     def __call__(self, doc: Doc) -> Doc:
         """Add entities, or spans of the group, to one Doc."""

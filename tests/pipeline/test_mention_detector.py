@@ -458,3 +458,20 @@ def test_detector_finds_names_of_the_version_that_is_used(own_kb):
     remove_concepts(linker.kb, [cui])
     linker.reload()
     assert texts(nlp(text)) == ["ward chill"]
+
+
+def test_detector_before_a_linker_is_initialized_with_its_kb(sample_kb):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions")
+    nlp.add_pipe("sapbert_linker")
+    sections = nlp.config["initialize"]["components"]
+    sections["sapbert_linker"] = {"kb": str(sample_kb)}
+    nlp.initialize()
+    assert len(links(nlp("heart attack and fever"))) == 2
+    alone = spacy.blank("en")
+    alone.add_pipe("sapbert_mentions")
+    alone.config["initialize"]["components"]["sapbert_mentions"] = {
+        "kb": str(sample_kb)
+    }
+    alone.initialize()
+    assert texts(alone("heart attack and fever")) == ["heart attack", "fever"]
