@@ -61,7 +61,7 @@ def with_options(function: F) -> F:
     requires=["doc.ents"],
     default_config=LINKER_CONFIG,
     default_score_weights={
-        "nel_micro_f": 1.0,
+        "nel_micro_f": None,
         "nel_micro_r": None,
         "nel_micro_p": None,
         "nel_e2e_f": None,

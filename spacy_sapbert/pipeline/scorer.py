@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from spacy.scorer import PRFScore, Scorer
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..formats.gold import NIL
+
+Place = tuple[int, int]  # start and end in characters
 
 
 def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -15,22 +17,19 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
     `nel_micro_*` count only entities that both documents have: they measure the linker
     alone. `nel_e2e_*` count all: missed and spurious entities are wrong. An entity
-    without a concept on both sides is not counted.
-
-    Source: spaCy's Scorer.score_links, which by default counts "" against "".
+    without a concept on both sides is not counted, and neither is one to which the
+    reference gives no id: the annotators gave none, or several.
     """
-    examples = list(examples)
-    scores = Scorer.score_links(examples, negative_labels=[NIL, ""], **kwargs)
+    judged = [leave_out_unknown(example) for example in examples]
+    scores = Scorer.score_links(judged, negative_labels=[NIL], **kwargs)
     end_to_end = PRFScore()
-    for example in examples:
-        gold = list_links(example.reference)
-        # "" = the annotators gave no id, or several: nothing can be said of these.
-        unknown = {place for place, cui in gold.items() if cui == ""}
-        predicted = list_links(example.predicted)
-        right = {(p, cui) for p, cui in gold.items() if cui not in (NIL, "")}
-        links = {(p, cui) for p, cui in predicted.items() if cui not in (NIL, "")}
-        links = {(p, cui) for p, cui in links if p not in unknown}
-        end_to_end.score_set(links, right)
+    for example in judged:
+        links = list_links(example.predicted).items()
+        right = list_links(example.reference).items()
+        end_to_end.score_set(
+            {(place, cui) for place, cui in links if cui != NIL},
+            {(place, cui) for place, cui in right if cui != NIL},
+        )
     return {
         **scores,
         "nel_e2e_p": end_to_end.precision,
@@ -39,7 +38,30 @@ def score_links(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     }
 
 
-def list_links(doc: Doc) -> dict[tuple[int, int], str]:
+def leave_out_unknown(example: Example) -> Example:
+    """Return an example without the entities of which the reference says nothing.
+
+    Other entities without an id are NIL.
+    """
+    links = list_links(example.reference).items()
+    unknown = {place for place, cui in links if not cui}
+    reference = keep_entities(example.reference, unknown)
+    return Example(keep_entities(example.predicted, unknown), reference)
+
+
+def keep_entities(doc: Doc, unknown: set[Place]) -> Doc:
+    """Return a Doc with the entities that are not at some places, and nothing else."""
+    words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
+    copy = Doc(doc.vocab, words=words, spaces=spaces)
+    copy.ents = [
+        Span(copy, ent.start, ent.end, ent.label, kb_id=ent.kb_id_ or NIL)
+        for ent in doc.ents
+        if (ent.start_char, ent.end_char) not in unknown
+    ]
+    return copy
+
+
+def list_links(doc: Doc) -> dict[Place, str]:
     """Return the ids of the entities of a Doc by offsets in characters."""
     return {(ent.start_char, ent.end_char): ent.kb_id_ for ent in doc.ents}
 

@@ -190,7 +190,7 @@ def test_displacy_links_to_the_pages_of_concepts(nlp):
 
 def test_linker_score_end_to_end_counts_missed_and_spurious_entities(nlp):
     words = ["MI", "or", "fever", "and", "MI", "in", "MI", "MI", "MI"]
-    # right, spurious, missed, wrong id, of a composite, NIL on both sides
+    # right, spurious, missed, wrong id, no gold id or several, NIL on both sides
     ours = {0: "C1", 2: "C4", 6: "C1", 7: "C1", 8: "NIL"}
     theirs = {0: "C1", 4: "C1", 6: "C2", 7: "", 8: "NIL"}
     predicted, gold = (mark_words(*words, ids=ids) for ids in (ours, theirs))
@@ -198,8 +198,8 @@ def test_linker_score_end_to_end_counts_missed_and_spurious_entities(nlp):
     assert scores["nel_e2e_p"] == pytest.approx(1 / 3)
     assert scores["nel_e2e_r"] == pytest.approx(1 / 3)
     assert scores["nel_e2e_f"] == pytest.approx(1 / 3)
-    # of the entities that both have, also the one without a gold id
-    assert scores["nel_micro_p"] == pytest.approx(1 / 3)
+    # of the entities that both have
+    assert scores["nel_micro_p"] == pytest.approx(1 / 2)
     assert scores["nel_micro_r"] == pytest.approx(1 / 2)
     gold = make_doc(nlp)
     gold[3].ent_kb_id_ = gold[4].ent_kb_id_ = "C0000001"
@@ -207,6 +207,28 @@ def test_linker_score_end_to_end_counts_missed_and_spurious_entities(nlp):
     # one link, which is right, of two mentions
     found = nlp.evaluate([Example(make_doc(nlp), gold)])
     assert found["nel_micro_f"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("ours", ["C1", "NIL"])
+def test_entities_without_a_gold_id_count_in_no_score(ours):
+    words = ["MI", "and", "fever"]
+    right = {0: "C1"}
+    with_unknown = (right | {2: ours}, right | {2: ""})
+    scores = [
+        score_links([Example(*(mark_words(*words, ids=ids) for ids in docs))])
+        for docs in ((right, right), with_unknown)
+    ]
+    assert scores[0] == scores[1]
+    assert scores[1]["nel_micro_f"] == scores[1]["nel_e2e_f"] == 1.0
+
+
+def test_training_does_not_choose_its_best_model_by_the_links(sample_kb):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("ner")
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)})
+    weights = nlp.config["training"]["score_weights"]
+    assert {name for name, weight in weights.items() if weight} == {"ents_f"}
+    assert "nel_micro_f" in weights  # listed, so that a config can weigh it
 
 
 def test_linker_needs_a_kb_only_to_link(monkeypatch, tmp_path):
