@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..linking.difference import compare, is_written, split_words
+from ..linking.difference import EQUAL, compare, is_written, split_words
 from ..linking.name_index import Window
 from ..linking.text import (
     Rules,
@@ -23,6 +23,10 @@ class Named(NamedTuple):
 
     name: NameOfKey
     closeness: int  # see `Difference.closeness`
+
+    @property
+    def is_equal(self) -> bool:
+        return self.closeness == EQUAL
 
 
 class NameFinder:

@@ -33,11 +33,13 @@ class Mentions(NamedTuple):
     vectors: np.ndarray  # unit, float32; of a name, that of its row (n, width)
     named: np.ndarray  # which are names, bool (n,)
     barred: np.ndarray  # which are names only of concepts that a filter excludes (n,)
+    equal: Sequence[frozenset[int]]  # concepts with a name written as each, case too
 
     def take(self, numbers: Sequence[int]) -> "Mentions":
         texts = [self.texts[number] for number in numbers]
         vectors, named = self.vectors[numbers], self.named[numbers]
-        return Mentions(texts, vectors, named, self.barred[numbers])
+        equal = [self.equal[number] for number in numbers]
+        return Mentions(texts, vectors, named, self.barred[numbers], equal)
 
 
 class Nearest:
@@ -65,12 +67,13 @@ class Nearest:
         filtered = self.resolve(filter)
         named = np.zeros(len(texts), dtype=bool)
         barred = np.zeros(len(texts), dtype=bool)
+        equal: list[frozenset[int]] = []
         rows: dict[int, int] = {}
         for number, text in enumerate(texts):
             names = found[text]
-            row = choose_row(
-                n for n in names if filtered is None or filtered.matches(n.name)
-            )
+            left = [n for n in names if filtered is None or filtered.matches(n.name)]
+            equal.append(frozenset(n.name.concept for n in left if n.is_equal))
+            row = choose_row(left)
             if row is not None:
                 rows[number] = row
             elif names and filtered is not None:
@@ -81,7 +84,7 @@ class Nearest:
             vectors = vectors.copy()
             wanted = np.array([*rows.values()], dtype=np.int64)
             vectors[[*rows]] = self.parts.index.vectors(wanted)
-        return Mentions(texts, vectors, named, barred)
+        return Mentions(texts, vectors, named, barred, equal)
 
     def search(
         self, vectors: np.ndarray, k: int, filtered: FilterResult | None

@@ -218,7 +218,8 @@ class MentionSearch:
             short = is_abbreviation(text) or is_acronym(text)
             probability = self.parts.chance.of_name(short=short)
             best = rank_concepts(concepts, k=options.k)
-            yield SearchResult(best, None, counts[number], probability)
+            equal = mentions.equal[number]
+            yield SearchResult(best, None, counts[number], probability, equal=equal)
 
     def order_others(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
@@ -257,7 +258,8 @@ class MentionSearch:
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
                 excluded = self.is_contradicted(texts[number], best[0], filter)
             probability *= not excluded
-            yield SearchResult(best, None, counts[number], probability, excluded)
+            equal = mentions.equal[number]
+            yield SearchResult(best, None, counts[number], probability, excluded, equal)
 
     def is_contradicted(self, text: str, first: RankedEntry, filter: Filter) -> bool:
         """Return whether a mention has a word instead of one of the first concept."""

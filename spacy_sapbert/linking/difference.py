@@ -81,6 +81,7 @@ EFFECTS = {
         Effect.EXCLUDES,
     ),
 }
+EQUAL = 2  # the closeness of a name that is written exactly as the mention
 COMPARED_KEPT = 10_000  # texts, about 3 KB each
 LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 AFTER_HEAD = LINKING_WORDS | {"type"}
@@ -131,10 +132,10 @@ class Difference(NamedTuple):
     def closeness(self) -> int:
         """How far the name is written as the mention, for texts that are the same.
 
-        2 = equal; 1 = but for case; 0 = in another spelling or order.
+        `EQUAL`; 1 = but for case; 0 = in another spelling or order.
         """
         if not self.changes:
-            return 2
+            return EQUAL
         return int(all(change.kind is Kind.CASE for change in self.changes))
 
 

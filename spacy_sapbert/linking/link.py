@@ -15,7 +15,6 @@ from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .probability import DIGITS, Correction
 from .ranking import BY_ID, TieKeys, break_ties
-from .text import clean_text, read_mention
 
 EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
 # Notes of mentions without a concept; they may have candidates all the same.
@@ -50,6 +49,8 @@ class SearchResult(NamedTuple):
             have its score.
         excluded: Whether the mention excludes the first concept: they differ in a
             numeral, a single letter or an opposite.
+        equal: Numbers of the concepts with a name that is written exactly as the
+            mention: "Cold" or "COLD".
     """
 
     ranked: list[RankedEntry]
@@ -57,6 +58,7 @@ class SearchResult(NamedTuple):
     counts: Mapping[str, int] = MappingProxyType({})
     probability: float = 0.0
     excluded: bool = False
+    equal: frozenset[int] = frozenset()
 
 
 class Limits(NamedTuple):
@@ -185,9 +187,9 @@ def link_results(
     def rank(query: MentionQuery, label: str, linked: frozenset[str]) -> Ranking:
         key = (query, label, linked)
         if key not in known:
-            counts = results[query].counts
-            evidence = make_evidence(query.text, info, options, label, linked, counts)
-            known[key] = break_ties(results[query].ranked, evidence)
+            result = results[query]
+            evidence = make_evidence(result, info, options, label, linked)
+            known[key] = break_ties(result.ranked, evidence)
         return known[key]
 
     rankings = [
@@ -282,17 +284,15 @@ def find_share(tie: str | None, ties: int) -> float:
 
 
 def make_evidence(
-    text: str,
+    result: SearchResult,
     info: ConceptInfo,
     options: LinkOptions,
     label: str,
     linked: frozenset[str],
-    counts: Mapping[str, int],
 ) -> TieKeys:
     """Return the evidence that breaks ties, in the order of the options.
 
-    `linked` are unambiguous concepts of the document, none = coherence does not count;
-    `counts` says how often the mention was annotated with each concept.
+    `linked` are unambiguous concepts of the document, none = coherence does not count.
     """
     expected = expand_types(options.label_types.get(label, ()))
     ranks = {source: rank for rank, source in enumerate(options.source_rank)}
@@ -306,11 +306,9 @@ def make_evidence(
         values["label"] = lambda entry: expected.isdisjoint(
             info.types.get(entry.cui) or (UNTYPED,)
         )
-    if counts:
-        values["annotated"] = lambda entry: -counts.get(entry.cui, 0)
-    # "Cold" or "COLD", as the mention has it
-    mention = read_mention(text)
-    values["case"] = lambda entry: clean_text(entry.alias) != mention
+    if result.counts:
+        values["annotated"] = lambda entry: -result.counts.get(entry.cui, 0)
+    values["case"] = lambda entry: entry.concept not in result.equal
     values["preferred"] = lambda entry: not entry.preferred
     if ranks:
         values["source"] = rank_sources

@@ -204,6 +204,26 @@ def test_tie_evidence_orders_ties_in_its_order(cold_kb):
     ]
 
 
+def test_a_concept_with_a_name_in_the_case_of_the_mention_is_first(make_kb, tmp_path):
+    """Also if the concept has the same name in another case, which is listed."""
+    concepts = [
+        Concept("C1", ["Catalase", "CAT"]),
+        Concept("C2", ["Felis catus", "CAT", "cat"]),
+        Concept("C3", ["Cat"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+
+    def order_ties(mention: str, **settings: Any) -> list[tuple[str, str | None]]:
+        found = kb.link([mention], k=3, **settings)[0].candidates
+        return [(candidate["cui"], candidate["tie"]) for candidate in found]
+
+    others = [("C3", "preferred"), ("C1", "preferred")]
+    assert order_ties("cat") == [("C2", "case"), *others]
+    assert order_ties("(cat)") == [("C2", "case"), *others]
+    assert order_ties("CAT") == [("C1", "id"), ("C2", "case"), ("C3", "case")]
+    assert order_ties("Cat") == [("C3", "case"), ("C1", "id"), ("C2", "id")]
+
+
 def test_concepts_of_one_score_share_the_probability(cold_kb):
     """The evidence that breaks the tie says how large the part of the first is."""
     kb = load_kb(cold_kb)
