@@ -20,7 +20,7 @@ from .abbreviation_detector import find_short_forms
 from .kb_component import KbComponent
 from .linker import SapbertLinker
 from .split_tokens import list_boundaries, split_tokens
-from .stop_names import Place, read_stop_names
+from .stop_names import Place, is_shouted, read_stop_names, stop_form
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -86,8 +86,10 @@ class SapbertMentions(KbComponent):
     """Marks the names of a knowledge base in a Doc, the longest ones first.
 
     A name of two to four letters with capitals, such as "MI" or "AIDS", must be written
-    exactly so. Stop words, numbers and `stop_names` are not marked. For other ways to
-    write a name see `linking.text`. A token with a name inside is split, "-fever".
+    exactly so. Stop words, numbers and `stop_names` are not marked; in capitals a stop
+    word, "ALL", is one only in a heading or beside other words in capitals. For other
+    ways to write a name see `linking.text`. A token with a name inside is split,
+    "-fever".
 
     Args:
         nlp: The pipeline; its linker shares its knowledge base.
@@ -151,7 +153,7 @@ class SapbertMentions(KbComponent):
         names = read_stop_names(names) if isinstance(names, str) else names
         self.given_names = names if names is None else sorted({*names})
         common = STOP_NAMES.get(self.lang, frozenset())
-        self.stop_forms = frozenset(map(name_form, common if names is None else names))
+        self.stop_forms = frozenset(map(stop_form, common if names is None else names))
 
     def setting(self, name: str) -> Any:
         return self.given_names if name == "stop_names" else super().setting(name)
@@ -222,8 +224,13 @@ class SapbertMentions(KbComponent):
         text, offsets = read_entities(doc.text)
         starts, ends = list_boundaries(doc)
 
-        def is_wanted(part: str) -> bool:
-            return name_form(part) not in self.stop_names
+        def is_wanted(start: int, end: int) -> bool:
+            part = text[start:end]
+            form = stop_form(part)
+            if form.isupper() and not is_shouted(text, start, end):
+                return form not in self.stop_names
+            is_listed = not {form, name_form(part)}.isdisjoint(self.stop_names)
+            return not is_listed and has_content_word(part, doc.vocab)
 
         places = []
         for start, end in self.kb.find_written(
@@ -233,14 +240,10 @@ class SapbertMentions(KbComponent):
             if offsets is not None:
                 place = offsets[start], offsets[end]
             of_tokens = place[0] in starts and place[1] in ends
-            part = text[start:end]
-            if (
-                (of_tokens or stands_alone(text, start, end))
-                and is_wanted(part)
-                and has_content_word(part, doc.vocab)
-            ):
+            if (of_tokens or stands_alone(text, start, end)) and is_wanted(start, end):
                 places.append(place)
         if self.short_forms:
             found = follow_long_forms(doc, places)
-            places = [place for place in found if is_wanted(doc.text[slice(*place)])]
+            forms = {place: stop_form(doc.text[slice(*place)]) for place in found}
+            places = [place for place in found if forms[place] not in self.stop_names]
         return places

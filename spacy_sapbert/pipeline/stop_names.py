@@ -1,5 +1,6 @@
 """Names of a knowledge base that are mostly not mentions: learned, written, read."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
@@ -13,12 +14,19 @@ from ..errors import SapbertError
 from ..formats.gold import GoldDocument
 from ..io.reading import read_lines
 from ..io.writing import write_atomically
+from ..linking.opposites import NEGATING_WORDS
 from ..linking.stop_names import STOP_NAMES
-from ..linking.text import name_form
+from ..linking.text import is_abbreviation, name_form
 
 HEADER = ("name", "mentions", "occurrences")
 COMMENT = "#"
 SHARE = 0.2
+
+LEAST_WORD = 5  # letters of a word in capitals that is not an abbreviation
+AROUND = 40  # characters
+# The words before and after a part of a line, and what follows it at once.
+WORD_BEFORE = re.compile(r"(\w+)\W*$")
+WORD_AFTER = re.compile(r"\W*?(\w+)")
 
 Place = tuple[int, int]  # start and end in characters
 FindPlaces = Callable[[Doc], Iterable[Place]]  # the names in a text
@@ -30,6 +38,28 @@ class NameCount(NamedTuple):
     name: str
     mentions: int
     occurrences: int
+
+
+def stop_form(name: str) -> str:
+    """Return how a stop name is compared: an abbreviation in capitals as it is."""
+    return name if name.isupper() and is_abbreviation(name) else name_form(name)
+
+
+def is_shouted(text: str, start: int, end: int) -> bool:
+    """Return whether a word in capitals may be a common word that is written so.
+
+    It is a heading, "PLAN:", or beside a longer word in capitals, "ALL PATIENTS", or
+    says no: "NO fever".
+    """
+    line = text[max(0, start - AROUND) : start].rpartition("\n")[2]
+    before = WORD_BEFORE.search(line)
+    after = WORD_AFTER.match(text[end : end + AROUND].partition("\n")[0])
+    beside = [match[1] for match in (before, after) if match]
+    return (
+        text[start:end].lower() in NEGATING_WORDS
+        or (before is None and text.startswith(":", end))
+        or any(word.isupper() and len(word) >= LEAST_WORD for word in beside)
+    )
 
 
 def write_stop_names(path: Path, learned: Iterable[NameCount], *, lang: str) -> None:
@@ -105,7 +135,7 @@ def list_occurrences(
     annotated = {*mentions}
     text = doc.text  # made of all tokens whenever it is read
     return [
-        Occurrence(*place, name_form(text[slice(*place)]), place in annotated)
+        Occurrence(*place, stop_form(text[slice(*place)]), place in annotated)
         for place in find_places(doc)
     ]
 

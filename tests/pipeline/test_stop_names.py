@@ -40,7 +40,7 @@ def test_names_with_few_mentions_are_learned(sample_kb):
     mentions = SapbertMentions(nlp, kb=sample_kb)
     learn = partial(learn_stop_names, nlp, mentions.find_places, documents)
     # Fever is a mention in two of three places.
-    few = [NameCount("heart attack", 0, 2), NameCount("mi", 0, 1)]
+    few = [NameCount("heart attack", 0, 2), NameCount("MI", 0, 1)]
     assert learn(share=0.5) == few
     assert learn(share=0.7) == [NameCount("fever", 2, 3), *few]
     assert learn(share=0) == []
