@@ -2,9 +2,10 @@
 
 import json
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -98,17 +99,28 @@ def foreign_origins(store: Store, lang: str) -> frozenset[int]:
     return frozenset(o for o, known in origins.items() if fitting.isdisjoint(known))
 
 
-def check_options(store: Store, options: LinkOptions) -> None:
-    types = {kind for kinds in options.label_types.values() for kind in kinds}
-    check_values(store, options.filter.replace(label_types=types))
-    check_values(store, Filter(sources=options.source_rank), field="source_rank")
-    check_sources_of_codes(store, options.codes)
+class NamedValues(NamedTuple):
+    """What options name besides the filter, and a knowledge base must have."""
+
+    types: tuple[str, ...]  # of all labels, sorted
+    source_rank: tuple[str, ...]
+    codes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: LinkOptions) -> Self:
+        types = {*chain.from_iterable(options.label_types.values())}
+        return cls(tuple(sorted(types)), options.source_rank, options.codes)
 
 
-def check_sources_of_codes(store: Store, sources: Sequence[str]) -> None:
-    known = store.sources_of_codes if sources else []
+def check_named(store: Store, named: NamedValues) -> None:
+    """Raise an error for values that a store has not."""
+    if named.types:
+        check_values(store, Filter(label_types=named.types))
+    if named.source_rank:
+        check_values(store, Filter(sources=named.source_rank), field="source_rank")
+    known = store.sources_of_codes if named.codes else []
     normal = {*map(normalize_prefix, known)}
-    for source in sources:
+    for source in named.codes:
         if normalize_prefix(source) not in normal:
             raise unknown_value("codes", source, known)
 

@@ -17,7 +17,7 @@ from ..linking.link import Linked, check_mentions
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
 from ..linking.ranker import Ranker
 from ..vocabularies.concepts import Concept
-from .filters import FilterResult, check_options
+from .filters import FilterResult
 from .folder.publication import unpack_files, version_to_files
 from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.backends import Index
@@ -248,7 +248,7 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     def check_options(self, options: LinkOptions) -> None:
         """Raise an error if there are no types, sources, … that options name."""
-        check_options(self.store, options)
+        self.searcher.check(options)
 
     def clear_cache(self) -> None:
         """Remove all cached search results."""

@@ -10,6 +10,7 @@ links     ties broken by evidence, candidates written      linking.link
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from ..linking.ranking import has_text, rank_concepts
 from ..linking.text import is_abbreviation, is_acronym, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
 from .agreement import WordTable
-from .filters import check_sources_of_codes, choose_codes
+from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import Mentions, Nearest
@@ -51,6 +52,7 @@ from .parts import EmbeddedTexts, Parts, embed_texts
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
+CHECKS_KEPT = 64  # of options
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
 
@@ -68,6 +70,7 @@ class MentionSearch:
         self.concepts: LruCache[str, Any] = LruCache(CONCEPT_CACHE)
         self.names = NameFinder(parts.store)
         self.nearest = Nearest(parts, self.names)
+        self.check_named = lru_cache(CHECKS_KEPT)(partial(check_named, parts.store))
         self.provenance = {
             number: Provenance(vocabulary=values != [ANNOTATED], annotated=True)
             for number, values in parts.store.origins("source").items()
@@ -81,7 +84,7 @@ class MentionSearch:
         documents: Sequence[int],
         options: LinkOptions,
     ) -> list[Linked]:
-        check_sources_of_codes(self.store, options.codes)
+        self.check(options)
         queries = make_queries(mentions, labels, options)
         results = self.find(queries, options)
         limits = choose_limits(self.parts.manifest, options)
@@ -94,6 +97,14 @@ class MentionSearch:
             documents=documents,
             limits=limits,
         )
+
+    def check(self, options: LinkOptions) -> None:
+        """Raise an error if there are no types, sources, … that options name.
+
+        Whichever mention comes first, and whether they count for it.
+        """
+        self.check_named(NamedValues.of(options))
+        self.nearest.resolve(options.filter)
 
     @property
     def agreement(self) -> WordTable:

@@ -10,7 +10,6 @@ from ..errors import SapbertError
 from ..formats.documents import Document
 from ..formats.entities import LinkedEntity, describe_entities
 from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
-from ..kb.filters import check_sources_of_codes
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
 from ..linking.options import LinkOptions, change_options
@@ -135,7 +134,7 @@ class Service:
         kb, options = self.kb, change_options(self.options, settings)
 
         def link(items: Sequence[tuple[int, str]]) -> list[TextResult]:
-            self.check(kb, options)
+            kb.check_options(options)
             self.metrics.linked.labels(TEXTS).inc(len(items))
             self.set_linker(kb, options)
             try:
@@ -156,7 +155,7 @@ class Service:
         fitting = fit_language(options, self.nlp.vocab.lang)
 
         def link(items: Sequence[tuple[str, str]]) -> list[MentionResult]:
-            self.check(kb, options)
+            kb.check_options(options)
             self.metrics.linked.labels(MENTIONS).inc(len(items))
             texts, labels = [text for text, _ in items], [label for _, label in items]
             links = kb.link(texts, labels=labels, options=fitting)
@@ -170,13 +169,6 @@ class Service:
         self.linker.options = options
         if self.linker.kb is not kb:
             self.linker.kb = kb
-
-    def check(self, kb: KnowledgeBase, options: LinkOptions) -> None:
-        """Check that options fit a knowledge base, even if there is no mention."""
-        if options.filter:
-            kb.resolve_filter(options.filter)
-        if options.codes:
-            check_sources_of_codes(kb.store, options.codes)
 
     def check_kb(self, kb: KnowledgeBase) -> None:
         """Check that the options of the pipeline fit a knowledge base."""

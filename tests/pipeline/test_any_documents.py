@@ -118,7 +118,7 @@ OPTIONS = st.fixed_dictionaries(
         ),
         "label_types_use": st.sampled_from(["filter", "evidence"]),
         "tie_evidence": st.permutations(EVIDENCE),
-        "source_rank": ids("ICD", "MSH", "NOBODY"),
+        "source_rank": ids("ICD", "MSH"),
         "ambiguous": st.sampled_from(["link", "nil"]),
     },
 )

@@ -278,6 +278,34 @@ def test_linker_invalid_setting_is_an_error_with_its_name(config, message):
         NLP.add_pipe("sapbert_linker", config=config)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label_types": {"OTHER": ["T999"]}}, "E332.*label_types.*T999"),
+        (
+            {"label_types": {"OTHER": ["T999"]}, "label_types_use": "evidence"},
+            "E332.*label_types.*T999",
+        ),
+        ({"filter": {"types": ["T999"]}}, "E332.*filter.types.*T999"),
+        ({"filter": {"allow": ["C77"]}}, "E470.*filter.allow"),
+        ({"source_rank": ["LOCAL"]}, "E332.*source_rank.*LOCAL"),
+        ({"codes": ["LOCAL"]}, "E332.*codes.*LOCAL"),
+    ],
+)
+def test_what_the_kb_has_not_is_an_error_of_the_first_text(
+    sample_kb, settings, message
+):
+    """Whatever the text: the label or the evidence may come much later."""
+    nlp = make_nlp(sample_kb, **settings)
+    for _ in range(2):
+        with pytest.raises(SapbertError, match=message):
+            nlp(mark_words("..."))
+    usual = make_nlp(sample_kb)
+    usual(mark_words("..."))
+    with pytest.raises(SapbertError, match=message):
+        usual(mark_words("..."), component_cfg={"sapbert_linker": settings})
+
+
 OTHER_SETTINGS = {
     "k": 3,
     "threshold": 0.25,
