@@ -7,7 +7,7 @@ from ..errors import too_long
 from ..formats.documents import Document
 from ..formats.entities import NIL, LinkedEntity
 from ..linking.schwartz_hearst import find_long_forms
-from ..pipeline.abbreviation_detector import find_long_form, long_form_text
+from ..pipeline.abbreviation_detector import find_long_form, mention_text
 from ..pipeline.running import find_linker, link_documents, run_alone
 from .regression_cases import Case
 
@@ -173,12 +173,14 @@ def read_context(nlp: "Language", linker: Any, case: Case) -> MentionContext:
         if (found.start, found.end) == (first, last):
             label = label or found.label_
         elif found.end <= first or found.start >= last:
-            text = long_form_text(found, linker.long_form_attr) or found.text
+            text = mention_text(found, linker.long_form_attr, linker.kb)
             others.append((text, found.label_))
+    mention = Span(doc, first, last)
+    text = mention_text(mention, linker.long_form_attr, linker.kb)
     return MentionContext(
         case.mention,
         label or "",
-        long_form_text(Span(doc, first, last), linker.long_form_attr),
+        text if text != mention.text else None,
         find_long_form(case.mention, find_long_forms(case.text)),
         others,
     )

@@ -11,6 +11,7 @@ from ..linking.text import (
     clean_text,
     has_length,
     is_abbreviation,
+    name_form,
     name_keys,
     read_mention,
 )
@@ -88,6 +89,23 @@ class NameFinder:
             for name, origin, _ in self.store.names_of_concept(number)
             if alias in (None, name)
         )
+
+    def is_name_with(self, mention: str, long: str, lang: str) -> bool:
+        """Return whether a mention is a name that agrees with a long form in it.
+
+        It does not if the long form is a name too, and none of the names of a concept
+        with the mention as a name has a word of it.
+        """
+        mention, long = read_mention(mention), read_mention(long)
+        named = self.find_named([mention, long], lang)
+        words = {*name_form(long).split(" ")}
+        names = (
+            name_form(alias).split(" ")
+            for number in {one.name.concept for one in named[mention]}
+            for alias, _, _ in self.store.names_of_concept(number)
+        )
+        agrees = not named[long] or not all(map(words.isdisjoint, names))
+        return bool(named[mention]) and agrees
 
     def find_written(
         self, text: str, windows: Sequence[Window], lang: str, *, min_length: int

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import SapbertError
 from ..linking.schwartz_hearst import LONGEST, find_long_forms
-from ..linking.text import singular_abbreviation
+from ..linking.text import name_form, singular_abbreviation
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
 
 MAX_TOKENS = LONGEST + 2  # of a short form: one a character, a blank, and "s"
 
@@ -120,6 +123,49 @@ def find_short_forms(
                 yield doc[first - 1 : last], long
                 first = last
                 break
+
+
+def mention_text(span: Span, attr: str | None, kb: "KnowledgeBase") -> str:
+    """Return the text that is linked: with long forms in the place of short forms.
+
+    A short form inside of a longer mention stays if its long form is there too, or if
+    the mention is a name of the knowledge base that agrees with the long form: "GALT
+    deficiency".
+    """
+    long = long_form_text(span, attr)
+    if long is not None or attr is None or len(span) == 1:
+        return long or span.text
+    text, inside = span.text, list_inside(span, attr)
+    for start, end, long in reversed(inside):
+        text = f"{text[:start]}{long}{text[end:]}"
+    said, names, lang = name_form(span.text), kb.searcher.names, span.vocab.lang
+    if any(
+        name_form(long) in said or names.is_name_with(span.text, long, lang)
+        for _, _, long in inside
+    ):
+        return span.text
+    return text
+
+
+def list_inside(span: Span, attr: str) -> list[tuple[int, int, str]]:
+    """Return the short forms inside of a span: start, end, and the long form."""
+    data, begin = span.doc.user_data, span.start_char
+    offsets = [(token.idx, token.idx + len(token)) for token in span]
+    found: list[tuple[int, int, str]] = []
+    first = 0
+    while first < len(offsets):
+        start, _ = offsets[first]
+        for last in range(min(len(offsets), first + MAX_TOKENS), first, -1):
+            _, end = offsets[last - 1]
+            if ("._.", attr, start, end) not in data:  # as `span._` keeps it
+                continue
+            long = long_form_text(span[first:last], attr)
+            if long is not None:
+                found.append((start - begin, end - begin, long))
+                first = last - 1
+                break
+        first += 1
+    return found
 
 
 def long_form_text(span: Span, attr: str | None = "long_form") -> str | None:

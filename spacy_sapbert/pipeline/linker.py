@@ -19,7 +19,7 @@ from ..formats.gold import NIL
 from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
-from .abbreviation_detector import long_form_text, wrong_attribute
+from .abbreviation_detector import mention_text, wrong_attribute
 from .kb_component import KbComponent
 from .linker_config import LINKER_CONFIG, OF_FUNCTIONS
 
@@ -275,7 +275,7 @@ class SapbertLinker(KbComponent):
         kb = self.kb
         for lang, spans in languages.items():
             results = kb.link(
-                [long_form_text(s, self.long_form_attr) or s.text for _, s in spans],
+                [mention_text(span, self.long_form_attr, kb) for _, span in spans],
                 labels=[span.label_ for _, span in spans],
                 documents=[number for number, _ in spans],
                 options=fit_language(options, lang),

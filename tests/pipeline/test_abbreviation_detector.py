@@ -1,6 +1,7 @@
 """Short forms and their long forms in Docs."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 import spacy
@@ -8,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
 from spacy_sapbert.pipeline.abbreviation_detector import (
     find_short_forms,
     long_form_text,
+    mention_text,
     set_extensions,
 )
+from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import NLP
 
 # Short enough an alphabet that definitions come about by chance.
@@ -129,3 +133,54 @@ def test_abbreviations_round_trip_on_disk_and_in_pickle(tmp_path):
     component = pickle.loads(data)
     assert component.attrs == ("meaning", "short_forms")
     assert Span.has_extension("meaning")
+
+
+@pytest.fixture(scope="module")
+def mi_kb(make_kb, tmp_path_factory) -> Path:
+    concepts = [
+        Concept("C1", ["Acute myocardial infarction", "acute MI"]),
+        Concept("C2", ["Acute mitral insufficiency"]),
+        Concept("C3", ["Mitral insufficiency", "MI"]),
+        Concept("C4", ["Severe myocardial infarction"]),
+    ]
+    return make_kb(tmp_path_factory.mktemp("mi"), concepts)
+
+
+@pytest.mark.parametrize(
+    ("text", "mention", "linked"),
+    [
+        ("Mitral insufficiency (MI), now acute MI.", "acute MI", "C2"),
+        ("Myocardial infarction (MI), now acute MI.", "acute MI", "C1"),
+        ("Myocardial infarction (MI), now severe MI.", "severe MI", "C4"),
+        ("Severe   MI after myocardial infarction (MI).", "Severe   MI", "C4"),
+        ("Mitral insufficiency (MI).", "MI", "C3"),
+    ],
+)
+def test_long_forms_reach_short_forms_inside_of_mentions(mi_kb, text, mention, linked):
+    """What the document defines comes before what the vocabulary says.
+
+    But the vocabulary knows better how a mention is written, if it means the same.
+    """
+    nlp = make_pipeline()
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": mention}])
+    nlp.add_pipe("sapbert_linker", config={"kb": str(mi_kb), "threshold": 0})
+    *_, ent = nlp(text).ents
+    assert (ent.text, ent._.cui) == (mention, linked)
+    assert ent._.candidates[0]["score"] == 1.0
+
+
+def test_mention_text_replaces_whole_words_alone(mi_kb):
+    kb = load_kb(mi_kb)
+    doc = NLP.make_doc("MIs of MI, MIX (MI) and MI")
+    for start, end in ((7, 9), (24, 26)):
+        doc.char_span(start, end)._.test_long = "minor infarction"
+    assert mention_text(doc[:], "test_long", kb) == (
+        "MIs of minor infarction, MIX (MI) and minor infarction"
+    )
+    assert mention_text(doc[:], None, kb) == doc.text
+    # where it is defined
+    doc = NLP.make_doc("minor\nInfarction (MI)")
+    doc[3:4]._.test_long = "minor infarction"
+    assert mention_text(doc[:], "test_long", kb) == doc.text
+    doc[:]._.test_long = "all"
+    assert mention_text(doc[:], "test_long", kb) == "all"
