@@ -1,9 +1,11 @@
 """What a package needs that adds readers, formats, index backends or a linker.
 
-See docs/extending.md and docs/linker.md. These names stay; the modules that they come
+And the matcher for packages that use ssslm. See docs/extending.md, docs/linker.md and
+docs/recipes.md. These names stay; the modules that they come
 from may change.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .formats.format_table import Format
@@ -13,7 +15,15 @@ from .vocabularies.reader_table import Reader
 from .vocabularies.report import read_good_lines
 from .vocabularies.tables.delimited import read_columns
 
+# Names that need other packages: spaCy, ssslm.
+LATER = {
+    "LINKER_CONFIG": "pipeline.linker",
+    "SapbertLinker": "pipeline.linker",
+    "SapbertMatcher": "kb.ssslm_matcher",
+}
+
 if TYPE_CHECKING:
+    from .kb.ssslm_matcher import SapbertMatcher
     from .pipeline.linker import SapbertLinker
     from .pipeline.linker_config import LINKER_CONFIG
 
@@ -27,6 +37,7 @@ __all__ = [
     "Format",
     "Reader",
     "SapbertLinker",
+    "SapbertMatcher",
     "best_first",
     "read_columns",
     "read_good_lines",
@@ -35,8 +46,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("LINKER_CONFIG", "SapbertLinker"):  # which import spaCy
-        from .pipeline import linker
-
-        return getattr(linker, name)
+    if name in LATER:
+        return getattr(import_module(f".{LATER[name]}", __package__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
