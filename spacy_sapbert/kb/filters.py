@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import SapbertError
 from ..linking.candidates import Entry
 from ..linking.filters import GROUPS, UNTYPED, Filter, expand_types
-from ..linking.languages import choose_languages
+from ..linking.languages import choose_languages, lacks_language
 from ..linking.options import LinkOptions
 from ..linking.sources import normalize_prefix
 from .database import KINDS
@@ -89,10 +89,24 @@ def find_excluded_origins(store: Store, filter: Filter) -> frozenset[int]:
     return frozenset(excluded)
 
 
+def find_foreign_origins(store: Store, lang: str) -> frozenset[int]:
+    """Return the origins of names that do not count; warn if none is of a language."""
+    known = {*chain.from_iterable(store.origins("language").values())}
+    if lacks_language(lang, known):
+        warnings.warn(
+            f"[W562] Expected names in the language of the documents, {lang!r}, but "
+            f"the knowledge base has names in {', '.join(sorted(known))} alone. "
+            "Mentions in this language find few names. Build one with the language, "
+            "or correct that of the pipeline.",
+            stacklevel=2,
+        )
+    return foreign_origins(store, lang)
+
+
 def foreign_origins(store: Store, lang: str) -> frozenset[int]:
     """Return the origins of names in languages that do not fit that of a document."""
     origins = store.origins("language")
-    known = {language for languages in origins.values() for language in languages}
+    known = {*chain.from_iterable(origins.values())}
     fitting = {*choose_languages(lang, known)}
     if not fitting:
         return frozenset()

@@ -1,7 +1,7 @@
 """Mentions and parts of texts → the names that they are, in any way to write them."""
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from ..linking.difference import EQUAL, compare, is_written, split_words
@@ -15,7 +15,7 @@ from ..linking.text import (
     name_keys,
     read_mention,
 )
-from .filters import foreign_origins
+from .filters import find_foreign_origins
 from .store import NameOfKey, Store
 
 
@@ -35,7 +35,7 @@ class NameFinder:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.foreign_origins = cache(lambda lang: foreign_origins(store, lang))
+        self.foreign_origins = cache(partial(find_foreign_origins, store))
         self.rules = cache(self.list_rules)
 
     def list_rules(self, lang: str) -> tuple[Rules, ...]:

@@ -1,9 +1,10 @@
 """The languages of names that fit the language of a document."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 ENGLISH = {"eng", "en"}
+UNKNOWN = ("", "xx")  # languages of a pipeline
 # Language of a pipeline → the same in UMLS. UMLS writes bibliographic codes of
 # ISO 639-2, and its own for Croatian.
 CODES_OF_UMLS = (
@@ -42,8 +43,19 @@ def choose_languages(lang: str, known: Iterable[str]) -> tuple[str, ...]:
     writes it) is unknown: "xx" or "".
     """
     known = {*known}
-    if lang in ("", "xx"):
+    if lang in UNKNOWN:
         return ()
-    fitting = ENGLISH | {lang.lower(), CODES.get(lang.lower(), lang.lower())}
+    fitting = ENGLISH | codes_of(lang)
     chosen = {language for language in known if language.lower() in fitting}
     return () if chosen == known else tuple(sorted(chosen))
+
+
+def lacks_language(lang: str, known: Collection[str]) -> bool:
+    """Return whether names have languages, and none has that of a document."""
+    codes = ENGLISH if lang.lower() in ENGLISH else codes_of(lang)
+    names = {language.lower() for language in known}
+    return bool(known) and lang not in UNKNOWN and codes.isdisjoint(names)
+
+
+def codes_of(lang: str) -> set[str]:
+    return {lang.lower(), CODES.get(lang.lower(), lang.lower())}

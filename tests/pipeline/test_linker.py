@@ -306,6 +306,35 @@ def test_what_the_kb_has_not_is_an_error_of_the_first_text(
         usual(mark_words("..."), component_cfg={"sapbert_linker": settings})
 
 
+@pytest.mark.parametrize(
+    ("lang", "known", "warned"),
+    [
+        ("fi", ["ENG", "SPA"], True),
+        ("en", ["SPA"], True),
+        ("es", ["ENG", "SPA"], False),
+        ("en", ["ENG", "SPA"], False),
+        ("xx", ["SPA"], False),
+        ("fi", [], False),
+    ],
+)
+def test_a_language_without_names_is_a_warning_once(
+    make_kb, tmp_path, lang, known, warned
+):
+    languages = dict.fromkeys(known, [0])
+    folder = make_kb(tmp_path, [Concept("C1", ["fever"], languages=languages)])
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sapbert_mentions", config={"kb": str(folder)})
+    nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
+    nlp.get_pipe("sapbert_mentions").opened.kb = nlp.get_pipe("sapbert_linker").kb
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert nlp("fever").ents[0]._.cui == "C1"
+    found = [str(w.message) for w in caught if "[W562]" in str(w.message)]
+    assert len(found) == warned
+    assert all(f"{lang!r}" in text and ", ".join(known) in text for text in found)
+
+
 OTHER_SETTINGS = {
     "k": 3,
     "threshold": 0.25,
