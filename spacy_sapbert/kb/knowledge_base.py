@@ -22,6 +22,7 @@ from .folder.publication import unpack_files, version_to_files
 from .folder.versions import Version, find_kb, read_version, verify_files
 from .indexes.backends import Index
 from .parts import EmbeddedTexts, Parts, embed_texts, open_store
+from .scispacy_names import KNOWLEDGE_BASE, missing_attribute
 from .search import MentionSearch
 from .store import Store
 
@@ -329,6 +330,11 @@ class KnowledgeBase(Mapping[str, Concept]):
 
     __hash__ = object.__hash__  # two opened knowledge bases are not compared
     __eq__ = object.__eq__
+
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(self, name, KNOWLEDGE_BASE)
 
     @property
     def cui_to_entity(self) -> Mapping[str, Concept]:

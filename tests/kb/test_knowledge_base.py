@@ -1,6 +1,8 @@
 """Opening, mapping and linking; vectors of texts, and the cache of results."""
 
+import copy
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from spacy_sapbert.kb.folder.records import Recall
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.probe import choose_rows, drop_letter, measure_recall, probe_kb
+from spacy_sapbert.kb.scispacy_names import KNOWLEDGE_BASE, LINKER
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -214,3 +217,25 @@ def test_notebooks_show_a_concept_and_a_link_as_html(sample_kb):
     linked, nothing = load_kb(sample_kb).link(["fever", ""])
     assert linked._repr_html_().count("<tr>") == 1 + len(linked.candidates)
     assert nothing._repr_html_().startswith("<b>NIL (empty)</b>")
+
+
+@pytest.mark.parametrize(("name", "instead"), KNOWLEDGE_BASE.items())
+def test_an_attribute_of_scispacy_says_what_is_there_instead(sample_kb, name, instead):
+    kb = load_kb(sample_kb)
+    with pytest.raises(AttributeError, match=rf"^\[E333\].*{name}") as caught:
+        getattr(kb, name)
+    assert f"Use {instead}" in str(caught.value)
+    assert not hasattr(kb, name)
+
+
+def test_a_wrong_attribute_is_the_usual_error(sample_kb):
+    kb = load_kb(sample_kb)
+    with pytest.raises(AttributeError, match="'KnowledgeBase' object has no.*'lnk'"):
+        kb.lnk  # noqa: B018
+    assert len(pickle.loads(pickle.dumps(kb))) == len(copy.copy(kb)) == len(kb)
+
+
+def test_attributes_of_scispacy_are_those_of_the_page():
+    page = Path(__file__).parents[2] / "docs" / "migration.md"
+    table = page.read_text("utf8").partition("## QuickUMLS")[0]
+    assert [n for n in LINKER | KNOWLEDGE_BASE if n not in table] == []
