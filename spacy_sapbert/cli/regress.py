@@ -1,7 +1,8 @@
 """`spacy sapbert regress`: cases → those that are not linked as expected."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,25 @@ def failure_row(outcome: "Outcome") -> list[str]:
     ]
 
 
-def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
+def misses_least(
+    outcomes: "Sequence[Outcome]", passed: Mapping[str, int], least: Mapping[str, int]
+) -> bool:
+    """Return whether too few cases of a file passed; without a number all must."""
+    totals = Counter(outcome.file for outcome in outcomes)
+    return any(passed[file] < least.get(file, total) for file, total in totals.items())
+
+
+def format_failures(
+    failures: "Sequence[Outcome]", total: int, least: Mapping[str, int]
+) -> str:
     """Format a table of the cases that failed, and a line with the counts."""
     from ..formats.table import draw_table
 
     cases = format_count(total, "case")
     line = f"{cases}, {total - len(failures)} passed, {len(failures)} failed"
+    if least:
+        must = ", ".join(f"{number} of {file}" for file, number in least.items())
+        line += f"; at least {must} must pass"
     if not failures:
         return line
     drawn = draw_table(map(failure_row, failures), HEADER, ALIGNS)
@@ -51,8 +65,11 @@ def format_failures(failures: "Sequence[Outcome]", total: int) -> str:
 @app.command("regress")
 def regress(
     kb: KbOrPipeline,
-    cases: list[Path] = typer.Argument(
-        ..., metavar="CASES...", help="YAML files: see docs/evaluation.md."
+    cases: list[Path] | None = typer.Argument(
+        None,
+        metavar="[CASES]...",
+        help="YAML files: see docs/evaluation.md. [those in the pipeline]",
+        show_default=False,
     ),
     pipeline: str | None = typer.Option(
         None,
@@ -65,6 +82,12 @@ def regress(
         "--output",
         "-o",
         help="JSONL file with the result of each case.",
+        **OUTPUT,
+    ),
+    keep: Path | None = typer.Option(
+        None,
+        help="Folder of a pipeline: put the cases into it, with the number of each "
+        "file that passed, which must pass from then on.",
         **OUTPUT,
     ),
     force: Force = False,
@@ -80,19 +103,35 @@ def regress(
 
     Example: spacy sapbert regress models/pipeline cases/*.yaml -o results.jsonl --force
 
-    Exit code: 0 = all cases passed; 1 = some failed; 2 = cases, options, pipeline or
-    knowledge base cannot be used; 130 = interrupted.
+    Example: spacy sapbert regress models/pipeline cases.yaml --keep packages/pipeline
+
+    Example: spacy sapbert regress en_sample
+
+    Exit code: 0 = all cases passed, or as many as must, or they are kept; 1 = others
+    failed; 2 = cases, options, pipeline or knowledge base cannot be used; 130 =
+    interrupted.
     """
     from ..evaluation.regression import run_cases
-    from ..evaluation.regression_cases import read_cases
+    from ..evaluation.regression_cases import (
+        check_kept,
+        find_kept,
+        keep_cases,
+        read_cases,
+    )
     from ..pipeline.running import complete_pipeline, load_pipeline
 
+    files, least = cases or [], dict[str, int]()
     with report_errors(UNUSABLE):
         check_outputs(output, force=force)
-        checked = [case for path in cases for case in read_cases(path)]
+        if keep is not None:
+            check_kept(keep, files, force=force)
+        checked = [case for path in files for case in read_cases(path)]
         # The language of a case is not known, so names of all languages count.
         loaded, name = choose_pipeline(kb, pipeline)
         nlp = load_pipeline(loaded, lang=None if loaded else "xx")
+        if not files:
+            files, least = find_kept(nlp.path)
+            checked = [case for path in files for case in read_cases(path)]
         linker = complete_pipeline(nlp, kb=name, detection=False)
         found = run_cases(nlp, linker, checked)
         total = len(checked)
@@ -104,6 +143,10 @@ def regress(
                     file.write(line.encode("utf8", "replace") + b"\n")
         failures = [outcome for outcome in outcomes if not outcome.passed]
         if not quiet:
-            typer.echo(format_failures(failures, len(checked)))
-    if failures:
+            typer.echo(format_failures(failures, len(checked), least))
+        passed = Counter({outcome.file: 0 for outcome in outcomes})
+        passed.update(outcome.file for outcome in outcomes if outcome.passed)
+        if keep is not None:
+            keep_cases(keep, files, passed)
+    if keep is None and misses_least(outcomes, passed, least):
         raise typer.Exit(FAILED)

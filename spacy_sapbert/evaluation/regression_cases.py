@@ -1,6 +1,7 @@
 """Regression cases of a YAML file: mention and context → concept, checked strictly."""
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,15 +11,27 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    TypeAdapter,
     ValidationError,
 )
 
 from ..errors import SapbertError
 from ..formats.documents import read_text
+from ..io.writing import (
+    FolderKind,
+    check_folder_output,
+    write_folder_atomically,
+    write_json,
+)
 from ..kb.database import is_encodable
+from ..kb.folder.versions import PIPELINE_FILE
 
 MAX_BYTES = 8 << 20
 OPENING, CLOSING = "[[", "]]"
+KEPT = "regression"  # the folder of cases in a pipeline
+LEAST = "least.json"  # how many cases of each file must pass
+LeastPassed = TypeAdapter(dict[str, int], config=ConfigDict(strict=True))
+KEPT_CASES = FolderKind("cases of a pipeline", LEAST, lambda name: "/" not in name)
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Id = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -89,6 +102,56 @@ def read_cases(path: Path) -> Iterator[Case]:
         raise SapbertError(
             "E106", f"Expected at least one case in {path}, but it has none. Add one."
         )
+
+
+def check_kept(pipeline: Path, cases: Sequence[Path], *, force: bool) -> None:
+    """Check that cases can be kept in the folder of a pipeline."""
+    if not (pipeline / PIPELINE_FILE).is_file():
+        raise SapbertError(
+            "E507",
+            f"Expected the folder of a pipeline as `--keep`, but {pipeline} has no "
+            f"{PIPELINE_FILE}. Write one with `spacy sapbert assemble`.",
+        )
+    check_folder_output(pipeline / KEPT, KEPT_CASES, force=force)
+    if len({path.name for path in cases}) < len(cases) or not cases:
+        raise SapbertError(
+            "E331",
+            "Expected files of cases with different names, to keep them in one "
+            "folder, but got none, or equal names. Rename them.",
+        )
+
+
+def keep_cases(
+    pipeline: Path, cases: Sequence[Path], passed: Mapping[str, int]
+) -> None:
+    """Put files of cases, and how many of each passed, into the folder of a pipeline.
+
+    `spacy package` packs them with it.
+    """
+    with write_folder_atomically(pipeline / KEPT, KEPT_CASES) as part:
+        for path in cases:
+            shutil.copyfile(path, part / path.name)
+        write_json(part / LEAST, {path.name: passed[path.name] for path in cases})
+
+
+def find_kept(pipeline: Path | None) -> tuple[list[Path], dict[str, int]]:
+    """Return the files of cases in a pipeline, and how many of each must pass."""
+    folder = None if pipeline is None else pipeline / KEPT
+    if folder is None or not (folder / LEAST).is_file():
+        raise SapbertError(
+            "E106",
+            "Expected files of cases, or a pipeline that has some, but got neither. "
+            "Name the files; `--keep` puts them into a pipeline.",
+        )
+    try:
+        least = LeastPassed.validate_json((folder / LEAST).read_bytes())
+    except ValidationError:
+        raise SapbertError(
+            "E117",
+            f"{folder / LEAST}: Expected how many cases of each file must pass, but "
+            "got something else. Correct it, or keep the cases again.",
+        ) from None
+    return [folder / Path(name).name for name in sorted(least)], least
 
 
 def read_list(path: Path) -> Iterator[tuple[int, Any]]:

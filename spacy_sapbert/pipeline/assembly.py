@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 ADDED = (ABBREVIATIONS, LINKER)  # to every pipeline
 LICENCE = "see the licences of the vocabularies"
 WRITTEN = "assembled.json"  # says that `assemble` wrote a folder, and from what
-PARTS = ("config.cfg", "meta.json", "tokenizer", "vocab", "tok2vec", "transformer")
+PARTS = (
+    *("config.cfg", "meta.json", "tokenizer", "vocab", "tok2vec", "transformer"),
+    "regression",  # kept by `spacy sapbert regress --keep`
+)
 
 
 def pipeline_folder(nlp: "Language") -> FolderKind:

@@ -1,7 +1,9 @@
 import csv
 import json
+import os
 import platform
 import re
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -245,3 +247,74 @@ def test_regress_prints_and_writes_results_and_exits_with_1(
     # 1 means that cases failed, which a defect of a component does not show.
     monkeypatch.setattr("spacy_sapbert.evaluation.regression.run_cases", fail)
     run_regress(sample_kb, cases, code=2)
+
+
+@pytest.fixture
+def cases(tmp_path) -> Path:
+    path = tmp_path / "cases.yaml"
+    path.write_text(
+        "- {mention: pyrexia, expected: C0000004}\n"
+        "- {mention: fever, expected: C0000001}\n"
+    )
+    return path
+
+
+def test_regress_keeps_cases_and_how_many_passed_in_a_pipeline(
+    sample_kb, cases, tmp_path
+):
+    pipeline = tmp_path / "pipeline"
+    invoke("assemble", sample_kb, pipeline, code=0)
+    assert "[E106]" in run_regress(pipeline, code=2).output
+    kept = run_regress(sample_kb, cases, "--keep", pipeline, code=0)
+    assert kept.stdout.endswith("2 cases, 1 passed, 1 failed\n")
+    least = pipeline / "regression" / "least.json"
+    assert json.loads(least.read_text()) == {"cases.yaml": 1}
+    cases.unlink()
+    passed = run_regress(pipeline, code=0)
+    line = "2 cases, 1 passed, 1 failed; at least 1 of cases.yaml must pass\n"
+    assert passed.stdout.endswith(line)
+    least.write_text('{"cases.yaml": 2}')
+    run_regress(pipeline, code=1)
+    least.write_text('{"../cases.yaml": "2"}')
+    assert "[E117]" in run_regress(pipeline, code=2).output
+    invoke("assemble", sample_kb, pipeline, "--force", code=0)
+    assert not least.exists()
+
+
+def test_regress_keeps_cases_in_pipelines_alone(sample_kb, cases, tmp_path):
+    assert "[E507]" in run_regress(sample_kb, cases, "--keep", sample_kb, code=2).output
+    pipeline = tmp_path / "pipeline"
+    invoke("assemble", sample_kb, pipeline, code=0)
+    assert "[E331]" in run_regress(sample_kb, "--keep", pipeline, code=2).output
+    twice = (cases, cases, "--keep", pipeline)
+    assert "[E331]" in run_regress(sample_kb, *twice, code=2).output
+    run_regress(sample_kb, cases, "--keep", pipeline, code=0)
+    again = run_regress(sample_kb, cases, "--keep", pipeline, code=2)
+    assert "[E003]" in again.output
+    run_regress(sample_kb, cases, "--keep", pipeline, "--force", code=0)
+
+
+def test_regress_runs_the_cases_of_an_installed_wheel(
+    exported_kb, cases, tmp_path, new_process
+):
+    pipeline, site = tmp_path / "pipeline", tmp_path / "site"
+    invoke("assemble", exported_kb, pipeline, "--name", "tiny", code=0)
+    run_regress(exported_kb, cases, "--keep", pipeline, code=0)
+    package = ["-m", "spacy", "package", pipeline, tmp_path, "--name", "tiny"]
+    new_process.run([sys.executable, *package, "--build", "none"], check=True)
+    folder = tmp_path / "en_tiny-0.1.0"
+    build = ["-m", "build", "--quiet", "--no-isolation", "--wheel", folder]
+    new_process.run([sys.executable, *build], check=True)
+    (wheel,) = folder.rglob("*.whl")
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    new_process.run([sys.executable, *install, "--target", site, wheel], check=True)
+    shutil.rmtree(pipeline)
+    regress = ["-m", "spacy_sapbert", "regress", "en_tiny"]
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = new_process.run(
+        [sys.executable, *regress],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        check=True,
+    )
+    assert "1 passed, 1 failed; at least 1 of cases.yaml must pass" in done.stdout
