@@ -18,6 +18,8 @@ from ..formats.entities import AttributeNames
 from ..formats.gold import NIL
 from ..formats.page.addresses import UrlTemplate
 from ..io.forks import TemporaryFolder
+from ..kb.scispacy_names import LINKER as MOVED
+from ..kb.scispacy_names import missing_attribute
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
 from .abbreviation_detector import mention_text, wrong_attribute
 from .kb_component import KbComponent
@@ -125,7 +127,14 @@ class SapbertLinker(KbComponent):
         # A misspelt option would be a new attribute, which changes nothing.
         if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
             change_options(DEFAULT_OPTIONS, {name: value})  # raises the error
+        if name in MOVED:
+            raise missing_attribute(self, name, MOVED)
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:  # type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(self, name, MOVED)
 
     @property
     def options(self) -> LinkOptions:

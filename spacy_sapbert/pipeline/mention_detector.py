@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
-from ..errors import check_range
+from ..errors import SapbertError, check_range
 from ..linking.schwartz_hearst import find_long_forms
 from ..linking.stop_names import STOP_NAMES
 from ..linking.text import name_form, read_entities, stands_alone
@@ -167,6 +167,18 @@ class SapbertMentions(KbComponent):
 
     def borrow_kb(self) -> "KnowledgeBase | None":
         return None if self.linker is None else self.linker.kb
+
+    def open_kb(self, source: str | Path | None, digest: str | None) -> "KnowledgeBase":
+        try:
+            return super().open_kb(source, digest)
+        except SapbertError as error:
+            if source is not None or error.code != "E310":
+                raise
+            raise SapbertError(
+                "E310",
+                f"Expected a knowledge base for {self.name}, but it has no `kb`, and "
+                f"its pipeline no linker yet. {error.text} Or add the linker first.",
+            ) from None
 
     def has_own_kb(self) -> bool:
         """Return whether it has one, which the linker does not save too."""

@@ -325,7 +325,7 @@ def test_a_language_without_names_is_a_warning_once(
     nlp = spacy.blank(lang)
     nlp.add_pipe("sapbert_mentions", config={"kb": str(folder)})
     nlp.add_pipe("sapbert_linker", config={"kb": str(folder)})
-    nlp.get_pipe("sapbert_mentions").opened.kb = nlp.get_pipe("sapbert_linker").kb
+    nlp.get_pipe("sapbert_mentions").kb = nlp.get_pipe("sapbert_linker").kb
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):

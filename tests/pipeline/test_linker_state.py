@@ -24,6 +24,7 @@ from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.folder.publication import draft_version, save_copy
 from spacy_sapbert.kb.folder.versions import read_version
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.scispacy_names import LINKER
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.pipelines import make_nlp, mark_words
 
@@ -401,3 +402,17 @@ def test_mentions_finds_names_in_the_language_of_the_document(two_languages):
         nlp.add_pipe("sapbert_mentions", config=config)
         found = [ent.text for ent in nlp("IH, heart failures").ents]
         assert found == [*expected, "heart failures"]
+
+
+@pytest.mark.parametrize(("name", "instead"), LINKER.items())
+def test_an_attribute_of_scispacys_linker_says_what_is_there_instead(
+    sample_kb, name, instead
+):
+    linker: Any = make_nlp(sample_kb).get_pipe("sapbert_linker")
+    for use in (getattr, lambda owner, name: setattr(owner, name, True)):
+        with pytest.raises(AttributeError, match=rf"^\[E333\].*{name}") as caught:
+            use(linker, name)
+        assert f"Use {instead}" in str(caught.value)
+    with pytest.raises(AttributeError, match="no attribute 'lnk'"):
+        linker.lnk  # noqa: B018
+    pickle.loads(pickle.dumps(linker))

@@ -492,3 +492,13 @@ def test_detector_before_a_linker_is_initialized_with_its_kb(sample_kb):
     }
     alone.initialize()
     assert texts(alone("heart attack and fever")) == ["heart attack", "fever"]
+
+
+def test_a_ruler_before_the_linker_says_what_the_detector_lacks(monkeypatch):
+    """`add_patterns` runs the components before it on the patterns."""
+    monkeypatch.setattr("spacy_sapbert.kb.folder.versions.installed_kbs", dict)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_mentions")
+    ruler = nlp.add_pipe("entity_ruler")
+    with pytest.raises(SapbertError, match=r"E310.*sapbert_mentions.*`kb`.*linker"):
+        ruler.add_patterns([{"label": "X", "pattern": "fever"}])
