@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TokenIds = tuple[int, ...]
 # Each but "auto" is a module `…_engine` here with a function
 # `open_engine(folder, settings, precision)`; see `Encoder.open`.
-ENGINES = ("auto", "torch", "onnx")
+ENGINES = ("auto", "torch", "onnx", "spacy_transformers")
 EXPORTED = "onnx"  # folder of an exported encoder, in that of the encoder
 GRAPH_FILE = "encoder.onnx"  # its weights are in encoder.onnx.data
 PRECISIONS = ("float32", "bf16")
@@ -62,8 +62,9 @@ class EncoderConfig:
     """How to run an encoder, whichever it is.
 
     Attributes:
-        engine: "torch", "onnx" or "auto", which is ONNX Runtime for an exported encoder
-            and "float32" on a CPU where ONNX Runtime is installed, else PyTorch.
+        engine: "torch", "onnx", "spacy_transformers" or "auto", which is ONNX Runtime
+            for an exported encoder and "float32" on a CPU where ONNX Runtime is
+            installed, else PyTorch.
         names_per_pass: Names in one forward pass.
         precision: "float32" or, in PyTorch, "bf16". bf16 is faster on some machines
             and changes scores in the third digit, as the weights of an exported
@@ -78,11 +79,12 @@ class EncoderConfig:
         check_choice("engine", ENGINES, self.engine)
         check_choice("precision", PRECISIONS, self.precision)
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
-        if self.engine == "onnx" and self.precision != "float32":
+        if self.engine not in ("auto", "torch") and self.precision != "float32":
             raise SapbertError(
                 "E331",
-                f'Expected the engine "torch" for {self.precision}, but got "onnx", '
-                'which has "float32" alone. Choose "torch" or that precision.',
+                f'Expected the engine "torch" for {self.precision}, but got '
+                f'"{self.engine}", which has "float32" alone. Choose "torch" or that '
+                "precision.",
             )
 
 
@@ -103,6 +105,11 @@ def make_transformer_encoder(
 def make_onnx_encoder(names_per_pass: int = 64) -> EncoderConfig:
     """Run the encoder in ONNX Runtime, the fastest engine on a CPU."""
     return EncoderConfig("onnx", names_per_pass)
+
+
+def make_spacy_transformers_encoder(names_per_pass: int = 64) -> EncoderConfig:
+    """Run the encoder as a layer of spaCy, the model of spacy-transformers."""
+    return EncoderConfig("spacy_transformers", names_per_pass)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class Parts:
         config = self.config or EncoderConfig()
         record = self.manifest.encoder
         folder = self.version.encoder
-        if config.engine not in ("auto", *self.manifest.engines):
+        if config.engine == "onnx" and "onnx" not in self.manifest.engines:
             raise not_exported(path=folder)
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)
         encoder = Encoder.open(folder, config, settings=settings)
