@@ -70,12 +70,6 @@ class SpacyKB(KnowledgeBase):
 
     Attributes:
         concepts: The knowledge base; None = none yet.
-
-    Examples:
-        >>> spacy_kb = make_spacy_kb("models/sample/kb")(nlp.vocab)
-        >>> mention = nlp.make_doc("She had an MI.")[3:4]
-        >>> [candidate.entity_ for candidate in spacy_kb.get_candidates(mention)]
-        ['C0026266', 'C0027051']
     """
 
     def __init__(self, vocab: Vocab, entity_vector_length: int = 0) -> None:

@@ -10,6 +10,8 @@ from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
 from spacy_sapbert.encoder.huggingface import EncoderSettings
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.kb.knowledge_base import load_kb
+from tests.building import build_small_kb
 from tests.pipelines import make_nlp, mark_words
 from tests.thousand_names import make_concepts
 
@@ -53,6 +55,15 @@ def test_linker_has_the_links_of_torch(sample_kb, tmp_path):
         "names_per_pass": 64,
     }
     assert [e._.candidates for e in again(mark_words(*words)).ents] == links[0]
+
+
+def test_names_of_a_knowledge_base_have_the_vectors_of_torch(
+    concepts_file, tiny_encoder, sample_kb, tmp_path
+):
+    manifest = build_small_kb(
+        concepts_file, tmp_path / "kb", tiny_encoder, engine="spacy_transformers"
+    )
+    assert manifest.encoder == load_kb(sample_kb).manifest.encoder
 
 
 def test_span_getter_yields_entities():

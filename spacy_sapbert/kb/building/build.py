@@ -280,7 +280,7 @@ def copy_encoder(
         "base": Path(name).name if Path(name).is_dir() else name,
         "fingerprint": fingerprint,
         "width": opened.width,
-        "engine": engine,
+        "engine": "onnx" if engine == "onnx" else "torch",  # or with its vectors
         "precision": options.precision,
         **asdict(opened.settings),
     }
