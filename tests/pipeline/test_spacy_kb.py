@@ -1,6 +1,7 @@
 """spaCy's trainable `entity_linker` over the candidates of a knowledge base."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from spacy.tokens import Span
 from spacy.training import Example
 from spacy.util import fix_random_seed, registry
 
+from spacy_sapbert.kb.folder import versions
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.pipeline.spacy_kb import SpacyKB
+from spacy_sapbert.pipeline.spacy_kb import SpacyKB, make_spacy_kb
 from tests.pipelines import make_nlp, mark_words
 
 INFARCTION, MITRAL = "C0000001", "C0000002"
@@ -77,6 +79,43 @@ def test_saved_pipeline_brings_its_knowledge_base(trained, tmp_path, kind):
         again = spacy.util.load_model_from_config(trained.config)
         again.from_bytes(trained.to_bytes())
     assert [link(again, HEART), link(again, VALVE)] == [INFARCTION, MITRAL]
+
+
+def test_installed_knowledge_base_is_saved_by_its_name(
+    sample_kb, tmp_path, monkeypatch
+):
+    point = SimpleNamespace(name="wards", load=lambda: sample_kb)
+    monkeypatch.setattr(versions, "entry_points", lambda group: [point])
+    vocab = spacy.blank("en").vocab
+    installed = make_spacy_kb("wards")(vocab)
+    installed.to_disk(tmp_path / "kb")
+    data = installed.to_bytes()
+    assert not [*tmp_path.rglob("concepts.db")]
+    assert len(data) < 1000
+    again, other = SpacyKB(vocab), SpacyKB(vocab)
+    again.from_disk(tmp_path / "kb")
+    other.from_bytes(data)
+    vector = installed.get_vector(MITRAL)
+    assert (again.get_vector(MITRAL) == vector).all()
+    assert (other.get_vector(MITRAL) == vector).all()
+
+
+def test_empty_knowledge_base_stays_empty(tmp_path):
+    empty, again = (SpacyKB(spacy.blank("en").vocab) for _ in range(2))
+    empty.to_disk(tmp_path / "kb")
+    again.from_disk(tmp_path / "kb")
+    again.from_bytes(empty.to_bytes())
+    assert again.is_empty()
+
+
+def test_answer_stands_beside_that_of_the_linker(trained, sample_kb, tmp_path):
+    trained.to_disk(tmp_path)
+    nlp = spacy.load(tmp_path)
+    nlp.add_pipe("sapbert_linker", config={"kb": str(sample_kb)}, first=True)
+    for text, cui in ((HEART, INFARCTION), (VALVE, MITRAL)):
+        (ent,) = nlp(mark_last(nlp, text)).ents
+        assert (ent.kb_id_, len(ent._.candidates) > 1) == (cui, True)
+        assert ent._.link_note == "ambiguous"
 
 
 def test_candidates_are_those_among_which_the_names_leave_a_choice(spacy_kb, sample_kb):
