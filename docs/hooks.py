@@ -12,6 +12,7 @@ OUTSIDE = (
     "PROJECT.md",
     "project.yml",
     "experiments/**/README.md",
+    "experiments/context/context.cfg",
     "experiments/**/sapbert_*.py",
     "experiments/**/results/*.json",
     "training/configs/*.cfg",
