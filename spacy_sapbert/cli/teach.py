@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..errors import SapbertError
 from ..formats.corpus import read_corpus
 from ..formats.gold import NIL, GoldDocument, check_ids
 from ..io.progress import format_count, show_progress
@@ -83,10 +82,10 @@ def teach(
         "-o",
         help="Folder for the new version. [the knowledge base itself]",
     ),
-    add: bool = typer.Option(
+    anew: bool = typer.Option(
         False,
-        "--add",
-        help="Keep what was taught before from other files. [these replace it]",
+        "--anew",
+        help="Forget what was taught before. [these are added to it]",
     ),
     columns: MentionColumns = None,
     delimiter: Delimiter = None,
@@ -108,21 +107,24 @@ def teach(
         False,
         "--force",
         "-f",
-        help="Replace outputs; change the knowledge base also if nothing gets better.",
+        help="Replace outputs; use mentions as names even if fewer answers to others "
+        "are right.",
     ),
     quiet: Quiet = False,
 ) -> None:
     """kb/ + annotated documents -> kb/ that has learned from them
 
-    Annotated mentions become names of their concepts, equal names are ordered by how
-    often each concept was meant, and an order of candidates is learned. All figures
-    are by cross-validation: of documents that were not learned from.
+    What people decided for a mention holds for it at once. Annotated mentions become
+    names of their concepts, and an order of candidates is learned, if that does not
+    make answers to other mentions worse. All figures are by cross-validation: of
+    documents that were not learned from.
 
     Example: spacy sapbert teach models/kb corpus/train.txt --prefix MESH:
 
     Example: spacy sapbert teach models/kb reviewed.csv --output models/taught
 
-    Files replace what was taught before; --add adds to it.
+    Files add to what was taught before; --anew starts over. A later decision for the
+    same document, or for the same term of a table, replaces the earlier one.
 
     `spacy sapbert kb use` goes back to the version before.
     """
@@ -162,7 +164,7 @@ def teach(
         opened,
         documents,
         output=output,
-        add=add,
+        add=not anew,
         force=force,
         progress=not (quiet or as_json),
     )
@@ -185,31 +187,22 @@ def teach(
                 msg.good(f"Wrote {path}")
         if learned.changed:
             msg.good(f"Wrote {new.folder}")
-        elif output is None:
-            msg.warn(
-                f"{new.folder} was not changed: it does not get better. `--force` "
-                "changes it."
-            )
-    if output is not None and not learned.changed:
-        raise SapbertError(
-            "E365",
-            "Expected annotated mentions that bring more right answers, but these do "
-            f"not, so {output} was not written. Pass more of them, or `--force` to "
-            "write it.",
-        )
+        else:
+            msg.info(f"{new.folder} was not changed: it has learned nothing new.")
 
 
 def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
-    """Print what was learned and what it changes: a table, and two lists of mentions.
+    """Print what was learned and what it changes: a table, and lists of mentions.
 
-    The lists are of mentions that are wrong now, and of those with several concepts.
+    The lists are of mentions that are decided now, of those of other documents that are
+    wrong now, and of those with several concepts.
     """
     counts = learned.counts
     numbers = [
         ("Documents", counts.documents),
         ("Documents that came twice, or were taught before", counts.repeated),
         ("Documents with other annotations than before", counts.replaced),
-        ("Taught before, and count no more (--add keeps them)", counts.dropped),
+        ("Taught before, and count no more (--anew)", counts.dropped),
         ("Mentions", counts.mentions),
         ("Composites, not learned", counts.composites),
         ("Annotated with no concept", counts.without_concept),
@@ -243,6 +236,16 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         listed = counts.unknown.most_common(MOST_LISTED)
         ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
         msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
+    if not learned.as_names:
+        msg.warn(
+            "Mentions decide for themselves alone: as names, they would make answers "
+            "to others worse. `--force` uses them."
+        )
+    decided = [
+        (one.text, get_name(kb, one.before) or NIL, one.name or NIL, one.place)
+        for one in learned.learned
+    ]
+    print_list(decided, "learned", "linked before", "is", "where")
     wrong = [
         (one.text, get_name(kb, one.cui), get_name(kb, one.now), str(one.mentions))
         for one in learned.lost

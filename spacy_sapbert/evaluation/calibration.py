@@ -195,9 +195,11 @@ def check_answers(top: TopScores) -> None:
 def fit_correction(top: TopScores) -> Correction:
     """Fit the correction of probabilities by the answers that are right.
 
-    Ties do not count: they share what is corrected.
+    Ties do not count: they share what is corrected. Nor does what is certain, since
+    people decided it, which is not corrected.
     """
-    top = TopScores(*(values[top.shares == 1] for values in top))
+    corrected = (top.shares == 1) & (top.scores < 1)
+    top = TopScores(*(values[corrected] for values in top))
     check_answers(top)
     answered = np.isfinite(top.scores)
     odds = np.array([log_odds(p) for p in top.scores[answered].tolist()])

@@ -73,13 +73,18 @@ CREATE INDEX concepts_by_related_code ON related_codes (source, code);
 CREATE INDEX concepts_by_parent ON parents (parent);
 CREATE INDEX retired_by_concept ON retired (concept);
 """
-# Of an overlay: concepts of the knowledge base that are replaced or removed, and how
-# often a text was annotated with a concept ("" = with none).
+# Of an overlay: concepts of the knowledge base that are replaced or removed, how often
+# a text was annotated with a concept ("" = with none), and how many documents say what
+# a mention means, by `list_keys`.
 OVERLAY_TABLES = """
 CREATE TABLE replaced (concept INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE annotated (
     form TEXT NOT NULL, cui TEXT NOT NULL, count INTEGER NOT NULL,
     PRIMARY KEY (form, cui)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE votes (
+    key TEXT NOT NULL, cui TEXT NOT NULL, count INTEGER NOT NULL,
+    PRIMARY KEY (key, cui)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX annotated_by_cui ON annotated (cui);
 CREATE INDEX keys_by_concept ON keys (concept);

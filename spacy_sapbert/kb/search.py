@@ -5,7 +5,7 @@ embed     their vectors                                    .parts
 nearest   the names that they are, and those near them     .naming, .nearest
 compare   how they differ from names near them, the veto   .agreement
 order     by cosine, or as learned; a probability          here
-decide    one probability, one reason for no concept       here
+decide    what people decided, else one probability        here
 links     ties broken by evidence, candidates written      linking.link
 """
 
@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..io.cache import LruCache
-from ..linking.candidates import Entry, RankedEntry, round_score
+from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry, round_score
+from ..linking.certainty import DECIDED
 from ..linking.chance import Chance
+from ..linking.decisions import Decision, find_decision, list_keys
 from ..linking.features import (
     Features,
     Pool,
@@ -46,7 +48,7 @@ from .agreement import WordTable
 from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
-from .nearest import Mentions, Nearest
+from .nearest import Mentions, Nearest, bound
 from .parts import EmbeddedTexts, Parts, embed_texts
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
@@ -178,16 +180,17 @@ class MentionSearch:
         "filtered" = linked without the filter, or a name of concepts that it excludes.
         """
         limits = choose_limits(self.parts.manifest, options)
-        results = self.order(mentions, filter, options)
+        results = self.follow_decisions(mentions, filter, options)
         notes = [
             decide(result, limits, barred=barred)
             for result, barred in zip(results, mentions.barred.tolist(), strict=True)
         ]
         # That a mention has no concept in the language of the document is no reason.
         wider = Filter(document_language=filter.document_language)
-        below = [n for n, note in enumerate(notes) if note not in (None, "filtered")]
+        final = (None, "filtered", DECIDED)
+        below = [number for number, note in enumerate(notes) if note not in final]
         if below and filter != wider:
-            free = self.order(mentions.take(below), wider, options)
+            free = self.follow_decisions(mentions.take(below), wider, options)
             for number, result in zip(below, free, strict=True):
                 if decide(result, limits) is None:
                     notes[number] = "filtered"
@@ -195,6 +198,70 @@ class MentionSearch:
             result._replace(note=note)
             for result, note in zip(results, notes, strict=True)
         ]
+
+    def follow_decisions(
+        self, mentions: Mentions, filter: Filter, options: LinkOptions
+    ) -> list[SearchResult]:
+        """Find the best concepts of mentions, that which people decided on first.
+
+        If the filter leaves no name of it, the mention means something else here.
+        """
+        results = self.order(mentions, filter, options)
+        for number, decision in enumerate(self.find_decisions(mentions.texts)):
+            if decision is None:
+                continue
+            ranked = results[number].ranked
+            if decision.cui:
+                vector = mentions.vectors[number]
+                first = self.find_best(ranked, decision.cui, vector, filter)
+                if first is None:
+                    continue
+                others = [one for one in ranked if one.entry.cui != decision.cui]
+                # before all others, so that it ties with none
+                key = max((one.key for one in others), default=0.0) + 1
+                ranked = [first._replace(key=key), *others]
+            results[number] = results[number]._replace(
+                ranked=ranked,
+                probability=decision.probability,
+                excluded=False,
+                decision=decision,
+            )
+        return results
+
+    def find_best(
+        self,
+        ranked: Sequence[RankedEntry],
+        cui: str,
+        vector: np.ndarray,
+        filter: Filter,
+    ) -> RankedEntry | None:
+        """Return the name of a concept nearest to a vector; None = no name is left.
+
+        The concept may not be among those found: mentions need not be names.
+        """
+        for found in ranked:
+            if found.entry.cui == cui:
+                return found
+        left = self.nearest.resolve(filter)
+        names = [
+            entry
+            for entry in self.store.entries_of(cui)
+            if left is None or left.matches(entry)
+        ]
+        if not names:
+            return None
+        rows = np.array([entry.row for entry in names], dtype=np.int64)
+        cosines = bound(self.parts.index.vectors(rows) @ vector).round(SORT_DIGITS)
+        best = int(cosines.argmax())
+        score = float(cosines[best])
+        return RankedEntry(score, names[best], score)
+
+    def find_decisions(self, texts: Sequence[str]) -> list[Decision | None]:
+        """Return what people decided for each mention."""
+        if self.parts.manifest.taught is None:
+            return [None for _ in texts]
+        votes = self.store.votes(key for text in texts for key in list_keys(text))
+        return [find_decision(text, votes) for text in texts]
 
     def order(
         self, mentions: Mentions, filter: Filter, options: LinkOptions
@@ -361,6 +428,8 @@ def choose_limits(manifest: Manifest, options: LinkOptions) -> Limits:
 def decide(result: SearchResult, limits: Limits, *, barred: bool = False) -> str | None:
     """Return why a mention has no concept; None = it has. `barred` as in `Mentions`."""
     threshold, least = limits.threshold, limits.least_cosine
+    if result.decision is not None and not result.decision.cui:
+        return DECIDED
     if barred:
         return "filtered"
     if result.excluded:
@@ -369,5 +438,5 @@ def decide(result: SearchResult, limits: Limits, *, barred: bool = False) -> str
         return "below_threshold"
     if least is not None and round_score(result.ranked[0].score) < least:
         return "below_threshold"
-    reached = limits.correct(result.probability) >= threshold
+    reached = limits.correct(result) >= threshold
     return None if reached else "below_threshold"

@@ -480,11 +480,21 @@ class Store:
 
     def annotated(self, forms: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return how often forms were annotated with each concept; "" = with none."""
+        return self.counts("annotated", "form", forms)
+
+    def votes(self, keys: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Return what documents say that mentions mean, see `find_decision`, by key."""
+        return self.counts("votes", "key", keys)
+
+    def counts(
+        self, table: str, column: str, values: Iterable[str]
+    ) -> dict[str, dict[str, int]]:
+        """Return the counts of concepts, "" = none, in a table of the overlay."""
         counts: dict[str, dict[str, int]] = defaultdict(dict)
         if self.database.overlay is not None:
-            sql = "SELECT form, cui, count FROM annotated WHERE form IN ({})"
-            for form, cui, count in self.query_many(sql, forms):
-                counts[form][cui] = count
+            sql = f"SELECT {column}, cui, count FROM {table} WHERE {column} IN ({{}})"
+            for value, cui, count in self.query_many(sql, values):
+                counts[value][cui] = count
         return dict(counts)
 
     def annotated_concepts(self, cuis: Iterable[str]) -> dict[str, int]:

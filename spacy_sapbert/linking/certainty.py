@@ -7,9 +7,11 @@ from .difference import compare_texts
 
 Certainty = Literal["sure", "unsure", "tied", "none"]
 SURE = 0.8  # least probability of a sure link
+# People decided for this mention: a note if it has no concept, else what breaks ties.
+DECIDED = "decided"
 AMBIGUOUS = "ambiguous"  # note: one of some concepts is meant, but which is unknown
 # Evidence about this mention. Other evidence orders ties by a custom of vocabularies.
-DECISIVE = ("label", "annotated")
+DECISIVE = ("label", "annotated", DECIDED)
 
 
 def judge_link(

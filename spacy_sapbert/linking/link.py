@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import SapbertError
 from .candidates import Candidate, Entry, RankedEntry, round_score
-from .certainty import AMBIGUOUS
+from .certainty import AMBIGUOUS, DECIDED
+from .decisions import Decision
 from .filters import UNTYPED, Filter, expand_types
 from .options import LinkOptions
 from .probability import DIGITS, Correction
@@ -20,7 +21,7 @@ EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral,
 # Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = (
     *("empty", "no_vector", "filtered", "below_threshold"),
-    *(AMBIGUOUS, EXCLUDED),
+    *(AMBIGUOUS, EXCLUDED, DECIDED),
 )
 TRUNCATED = "truncated"  # note of mentions longer than the maximum of the encoder
 # Of the mentions that mean one of the concepts with a name, about so many mean the one
@@ -51,6 +52,7 @@ class SearchResult(NamedTuple):
             numeral, a single letter or an opposite.
         equal: Numbers of the concepts with a name that is written exactly as the
             mention: "Cold" or "COLD".
+        decision: What people decided for the mention. Its concept is the first.
     """
 
     ranked: list[RankedEntry]
@@ -59,6 +61,7 @@ class SearchResult(NamedTuple):
     probability: float = 0.0
     excluded: bool = False
     equal: frozenset[int] = frozenset()
+    decision: Decision | None = None
 
 
 class Limits(NamedTuple):
@@ -74,10 +77,11 @@ class Limits(NamedTuple):
     least_cosine: float | None = None
     correction: Correction | None = None
 
-    def correct(self, probability: float) -> float:
-        if self.correction is None:
-            return round(probability, DIGITS)
-        return self.correction.correct(probability)
+    def correct(self, result: SearchResult) -> float:
+        """Return the probability of a result; what people decided is not corrected."""
+        if self.correction is None or result.decision is not None:
+            return round(result.probability, DIGITS)
+        return self.correction.correct(result.probability)
 
 
 class Linked(NamedTuple):
@@ -107,6 +111,12 @@ class Linked(NamedTuple):
         return (
             f"<b>{escape(self.cui or f'NIL ({self.note})')}</b><table>{cells}</table>"
         )
+
+    @property
+    def decided(self) -> bool:
+        """Whether people decided what the mention means, and the link follows them."""
+        tie = self.candidates[0]["tie"] if self.candidates else None
+        return DECIDED in (self.note, tie)
 
     @property
     def accepted(self) -> list[Candidate]:
@@ -263,9 +273,11 @@ def make_link(
     if candidates:
         first, tie = ranking[0]
         ties = sum(o.key == first.key and o.score == first.score for o, _ in ranking)
-        share = find_share(tie, ties)
-        probability = round(limits.correct(result.probability) * share, DIGITS)
+        share = 1.0 if result.decision else find_share(tie, ties)
+        probability = round(limits.correct(result) * share, DIGITS)
         candidates[0]["probability"] = probability
+        if result.decision and result.decision.cui:
+            candidates[0]["tie"] = tie = DECIDED
         guessed = options.ambiguous == "nil" and tie == BY_ID
         if note in (None, TRUNCATED) and (guessed or probability < limits.threshold):
             note = AMBIGUOUS

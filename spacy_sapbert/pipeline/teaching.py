@@ -35,7 +35,7 @@ def teach(
     *,
     spans_key: str | None = None,
     output: Path | None = None,
-    add: bool = False,
+    add: bool = True,
     force: bool = False,
     progress: bool = False,
 ) -> "tuple[KnowledgeBase, TeachingReport]":
@@ -47,13 +47,14 @@ def teach(
             are not used. No text is kept but the mentions.
         spans_key: A span group; None = the entities.
         output: A folder for the new version; None = the folder of `kb`.
-        add: What it has learned from other documents counts further on.
-        force: Replace `output`, and change the knowledge base even if nothing gets
-            better.
+        add: What it has learned from other documents counts further on; False = it
+            starts anew.
+        force: Replace `output`, and use mentions as names even if fewer answers to
+            other mentions are right.
         progress: Show progress bars.
 
     Returns:
-        The new version, or `kb` if it was not changed; and the report.
+        The new version, or `kb` if it learned nothing new; and the report.
 
     Examples:
         >>> path = Path("assets/sample/annotated.txt")

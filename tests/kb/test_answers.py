@@ -100,7 +100,7 @@ def ask(kb: KnowledgeBase, later: KnowledgeBase, taught: Path) -> Iterator[Case]
     for term, found in zip(terms, map_queries(kb, terms, DEFAULT_OPTIONS), strict=True):
         answer = f"{found.read_as}: {found.status}, {describe(found.cui, found.note)}"
         yield ["map", term.term, *term.types, answer]
-    _, report = teach_documents(kb, [*make_documents()], output=taught)
+    _, report = teach_documents(kb, [*make_documents()], output=taught, force=True)
     assert report.before.all < report.after.all  # of documents it has not seen
     yield ["teach", asdict(report.counts)]
     asked = ["niap traeh", "ward 31", *mentions[::3]]

@@ -114,6 +114,7 @@ def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:
         f"{format_count(file.mentions, 'mention')}"
         for file in taught.files
     )
+    unused = "" if taught.as_names else ", and not used for other mentions"
     order = (
         "" if taught.after is None else f", with the learned order {taught.after:.3f}"
     )
@@ -122,6 +123,6 @@ def describe_teaching(taught: Teaching) -> list[tuple[str, str]]:
         (
             "Right first answers",
             f"{taught.before:.3f} without, {taught.names:.3f} with the annotated "
-            f"mentions as names{order} (cross-validated)",
+            f"mentions as names{order} (cross-validated{unused})",
         ),
     ]

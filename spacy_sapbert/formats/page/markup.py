@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...linking.certainty import AMBIGUOUS, judge_link
+from ...linking.certainty import AMBIGUOUS, DECIDED, judge_link
 from ..entities import BY_ID, LinkedDoc, LinkedEntity
 from ..gold import NIL
 from .groups import NO_CONCEPT, Group, choose_group
@@ -18,9 +18,11 @@ REASONS = {
     "below_threshold": "all scores are below the threshold",
     AMBIGUOUS: "several concepts have the same score",
     "excluded": "what is near has another numeral, an opposite or another letter",
+    DECIDED: "people decided that it has none",
 }
 EVIDENCE = {
     "label": "the semantic types of the label decide",
+    DECIDED: "people decided",
     "preferred": "the preferred name decides",
     "source": "the order of the sources decides",
     "coherence": "the other concepts of the document decide",

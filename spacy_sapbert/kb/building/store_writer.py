@@ -120,9 +120,10 @@ class StoreWriter:
         """Hide a concept of the base, which the overlay replaces or removes."""
         self.connection.execute("INSERT OR IGNORE INTO replaced VALUES (?)", (number,))
 
-    def add_annotated(self, counts: Mapping[tuple[str, str], int]) -> None:
+    def add_counts(self, table: str, counts: Mapping[tuple[str, str], int]) -> None:
+        """Write counts of concepts by text to `annotated` or `votes`."""
         self.connection.executemany(
-            "INSERT INTO annotated VALUES (?, ?, ?)",
+            f"INSERT INTO {table} VALUES (?, ?, ?)",
             ((*pair, count) for pair, count in sorted(counts.items())),
         )
 

@@ -3,11 +3,12 @@
 Each function publishes a version if something changes, and returns it opened.
 """
 
+import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ...errors import SapbertError
 from ...io.reading import read_lines
 from ...io.writing import write_atomically, write_json
+from ...linking.decisions import list_keys
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
 from ...vocabularies.concepts import (
@@ -70,6 +72,12 @@ class TaughtDocument(BaseModel):
     source: str  # name of the file; "" = Docs
     mentions: list[tuple[Text, str]]  # what is searched for, and concept; "" = none
 
+    @property
+    def is_term(self) -> bool:
+        """Whether a mention is all of the document, as a term of a table is."""
+        texts = {text for text, _ in self.mentions}
+        return len(texts) == 1 and self.digest == hash_values("text", *texts)
+
 
 @dataclass
 class Edits:
@@ -93,9 +101,13 @@ class Edits:
 
     @cached_property
     def taught_concepts(self) -> dict[str, Concept]:
-        """The annotated mentions as names, by id; the first of those that are alike."""
+        """The annotated mentions as names, by id; the first of those that are alike.
+
+        None if they make answers to other mentions worse.
+        """
         names: dict[str, dict[str, str]] = defaultdict(dict)
-        for document in self.taught:
+        as_names = self.teaching is not None and self.teaching.as_names
+        for document in self.taught if as_names else ():
             for text, cui in document.mentions:
                 if cui:
                     names[cui].setdefault(name_form(text), clean_name(text))
@@ -112,6 +124,18 @@ class Edits:
             (name_form(text), cui)
             for document in self.taught
             for text, cui in document.mentions
+        )
+
+    def count_votes(self) -> Counter[tuple[str, str]]:
+        """Count the votes for concepts, by key; an added name means some concept."""
+        names = {name_form(name) for c in self.added.values() for name in c.aliases}
+        return Counter(
+            {
+                (key, cui): count
+                for key, votes in count_votes(self.taught).items()
+                for cui, count in votes.items()
+                if cui or name_form(key) not in names
+            }
         )
 
     def add(self, concept: Concept) -> None:
@@ -139,6 +163,34 @@ class Edits:
             return None
         known = unite(base, added)
         return add_taught_names(known, taught) if taught else known
+
+
+def count_votes(documents: Iterable[TaughtDocument]) -> dict[str, Counter[str]]:
+    """Count the documents that say what a mention means, "" = nothing, by `list_keys`.
+
+    What is said of a term alone, as in a table of terms, holds for it everywhere:
+    beside it, mentions within texts do not count. Annotators of one text count once
+    each if they differ.
+    """
+    own: dict[str, dict[bool, set[tuple[str, str]]]] = {}
+    of_form: dict[str, dict[bool, set[tuple[str, str]]]] = {}
+    read_keys = cache(list_keys)  # texts come again
+    for document in documents:
+        is_term = document.is_term
+        for text, cui in {*document.mentions}:
+            *_, form = keys = read_keys(text)
+            for said in (own.setdefault(keys[0], {}), of_form.setdefault(form, {})):
+                said.setdefault(is_term, set()).add((document.note, cui))
+    # an abbreviation stands for its form if nobody has written it otherwise
+    return {
+        key: Counter(cui for _, cui in said.get(True) or said[False])
+        for key, said in {**of_form, **own}.items()
+    }
+
+
+def hash_values(*values: str) -> str:
+    content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def add_concepts(kb: KnowledgeBase, concepts: Iterable[Concept]) -> KnowledgeBase:
@@ -397,7 +449,13 @@ def write_changes(kb: KnowledgeBase, edits: Edits, path: Path) -> list[str]:
             store.add_all(concepts, rows)
             written |= {concept.cui for concept in concepts}
         # Annotations with a concept that was removed since do not count.
-        counts = edits.count_mentions().items()
-        store.add_annotated({pair: n for pair, n in counts if pair[1] in written})
+        meant = {cui for document in edits.taught for _, cui in document.mentions}
+        written |= base.numbers_of_cuis(meant.difference(edits.changed())).keys()
+        for table, counts in (
+            ("annotated", edits.count_mentions()),
+            ("votes", edits.count_votes()),
+        ):
+            some = {pair: n for pair, n in counts.items() if pair[1] in written}
+            store.add_counts(table, some)
         store.finish(new_rows)
     return new_names

@@ -88,6 +88,7 @@ class Teaching(Record):
     names: FiniteFloat
     after: FiniteFloat | None = None
     thresholds: list[AtThreshold] = []  # of an order that was learned
+    as_names: bool = True  # mentions are names; else they decide for themselves alone
     date: str
     package_version: str
 
@@ -97,6 +98,8 @@ class Teaching(Record):
 
     @property
     def best(self) -> float:
+        if not self.as_names:
+            return self.before
         return self.names if self.after is None else self.after
 
 

@@ -1,20 +1,20 @@
 """Annotated documents, with the ids that annotators gave to mentions."""
 
-import hashlib
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from ...errors import SapbertError
-from ...formats.gold import GoldDocument
+from ...formats.gold import GoldDocument, GoldMention
 from ...io.tables.headers import show_id
 from ...linking.ranking import has_text
 from ...linking.text import name_form
-from ..edits.change import TaughtDocument
+from ..edits.change import TaughtDocument, hash_values
 from ..folder.records import TaughtFile
 
+# Where each mention was first annotated with a concept, "" = none: "reviewed.csv:12"
+Places = dict[tuple[str, str], str]
 FEWEST_KNOWN = 0.05  # share of annotated ids that the knowledge base must have
 
 
@@ -44,6 +44,27 @@ class Meaning:
 
 
 @dataclass
+class Learned:
+    """A mention for which people decided, unlike before.
+
+    Attributes:
+        text: As an annotator wrote it.
+        cui, name: What they decided; "" = no concept.
+        before: Id of the concept to which it was linked; "" = none.
+        documents, total: How many documents say so, and how many say anything.
+        place: Where it was taught: file and line, or document.
+    """
+
+    text: str
+    cui: str
+    name: str
+    before: str
+    documents: int
+    total: int
+    place: str
+
+
+@dataclass
 class Contradiction:
     """A mention, normalised, with different concepts, the commonest first."""
 
@@ -57,23 +78,26 @@ def resolve_documents(
     taught: Iterable[TaughtDocument],
     *,
     add: bool,
+    places: Places | None = None,
 ) -> tuple[list[TaughtDocument], AnnotationCounts]:
-    """Find the concepts of annotated documents, which replace what was taught before.
+    """Find the concepts of annotated documents, beside what was taught before.
 
-    With `add`, what was taught with other texts counts further on. Documents of one
-    text, e.g. of two annotators, all count. The order of the documents returned does
-    not depend on when they were taught.
+    What was taught with the same text before is replaced; without `add`, all is.
+    Documents of one text, e.g. of two annotators, all count. The order of the documents
+    returned does not depend on when they were taught. `places` is filled.
     """
-    counts = AnnotationCounts()
+    counts, places = AnnotationCounts(), {} if places is None else places
     new: dict[str, list[TaughtDocument]] = defaultdict(list)  # by digest
     for document in documents:
-        counts.documents += 1
-        resolved = resolve_document(document, find, counts)
-        same = new[resolved.digest]
-        if any(other.mentions == resolved.mentions for other in same):
-            counts.repeated += 1
-        else:
-            same.append(resolved)
+        for resolved in resolve_document(document, find, counts, places):
+            counts.documents += 1
+            same = new[resolved.digest]
+            equal = [one for one in same if one.mentions == resolved.mentions]
+            counts.repeated += len(equal)
+            if equal and equal[0].source > resolved.source:  # whichever comes first
+                same[same.index(equal[0])] = resolved
+            elif not equal:
+                same.append(resolved)
     check_usable(new, counts)
     before: dict[str, list[TaughtDocument]] = defaultdict(list)
     for earlier in taught:
@@ -121,36 +145,62 @@ def resolve_document(
     document: GoldDocument,
     find: Callable[[str], str | None],
     counts: AnnotationCounts,
-) -> TaughtDocument:
-    """Return what a knowledge base keeps of a document, and count its mentions."""
-    mentions: list[tuple[str, str]] = []
+    places: Places,
+) -> Iterator[TaughtDocument]:
+    """Yield what a knowledge base keeps of a document, and count its mentions.
+
+    Of a table without documents, each term is a document: see `is_term`.
+    """
+    mentions = [*resolve_mentions(document, find, counts, places)]
+    source, id = document.source, str(document.id)
+    terms = {text for text, _ in mentions}
+    if document.text:
+        text = " ".join(document.text.split())
+        digest = hash_values("text", text if terms == {text} else document.text)
+        note = digest
+    elif id:
+        note, digest = hash_values("id", id), hash_values("id", id, source)
+    else:
+        for term in sorted(terms):
+            digest = hash_values("text", term)
+            said = sorted({pair for pair in mentions if pair[0] == term})
+            yield TaughtDocument(
+                digest=digest, note=digest, source=source, mentions=said
+            )
+        return
+    yield TaughtDocument(digest=digest, note=note, source=source, mentions=mentions)
+
+
+def resolve_mentions(
+    document: GoldDocument,
+    find: Callable[[str], str | None],
+    counts: AnnotationCounts,
+    places: Places,
+) -> Iterator[tuple[str, str]]:
+    """Yield mentions and the ids of their concepts, "" = none; count all."""
     for mention in document.mentions:
         text, parts = mention.mention, mention.parts
         counts.mentions += 1
+        cui: str | None = None
         if not has_text(text):
             counts.without_text += 1
         elif len(parts) > 1:
             counts.composites += 1
         elif not any(parts):
             counts.without_concept += 1
-            mentions.append((text, ""))
-        elif cui := next(filter(None, map(find, parts[0])), None):
-            mentions.append((text, cui))
-        else:
+            cui = ""
+        elif (cui := next(filter(None, map(find, parts[0])), None)) is None:
             counts.unknown[parts[0][0]] += 1
-    if document.text:
-        note = digest = hash_values("text", document.text)
-    else:
-        note = hash_values("id", str(document.id))
-        digest = hash_values("id", str(document.id), document.source)
-    return TaughtDocument(
-        digest=digest, note=note, source=document.source, mentions=mentions
-    )
+        if cui is not None:
+            places.setdefault((text, cui), name_place(document, mention))
+            yield text, cui
 
 
-def hash_values(*values: str) -> str:
-    content = json.dumps(values, ensure_ascii=False).encode("utf8", "replace")
-    return hashlib.sha256(content).hexdigest()[:32]
+def name_place(document: GoldDocument, mention: GoldMention) -> str:
+    """Return where a mention is: file and line, or the document."""
+    if mention.line:
+        return f"{document.source}:{mention.line}"
+    return ", ".join(filter(None, (document.source, str(document.id))))
 
 
 def sort_documents(documents: Iterable[TaughtDocument]) -> list[TaughtDocument]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...io.progress import show_progress
 from ...linking.candidates import Entry
+from ...linking.decisions import Decision, find_decision
 from ...linking.features import (
     POOL_ROWS,
     Features,
@@ -23,7 +24,7 @@ from ...linking.filters import Filter
 from ...linking.ranker import Ranker
 from ...linking.text import name_form
 from ..agreement import Without
-from ..edits.change import TaughtDocument
+from ..edits.change import TaughtDocument, count_votes
 from ..knowledge_base import KnowledgeBase
 from ..learned_order.fit import Example
 from ..search import MENTIONS_AT_ONCE, MentionSearch
@@ -44,6 +45,7 @@ class TaughtExample(Example):
     named: bool  # whether `first` is right
     seen: bool  # whether a fold that counts has it with its concept
     nil: bool  # whether it has no concept
+    decision: Decision | None = None  # of the folds that count
 
 
 class FoldCounts:
@@ -99,6 +101,10 @@ def make_examples(
     known = {
         fold: KnownNames(searcher, fold_counts, fold) for fold in (None, *range(FOLDS))
     }
+    votes = [
+        count_votes(d for d, f in zip(documents, folds, strict=True) if f != fold)
+        for fold in range(FOLDS)
+    ]
     queries = list_queries(documents, folds, most)
     texts = list(dict.fromkeys(text for text, _ in queries))
     nearest = search_names(kb, before, texts, progress=progress)
@@ -125,6 +131,9 @@ def make_examples(
         )
         named = found[text][1]
         first = first_answer(prior, pool, features, counts, named=named)
+        decision = find_decision(text, votes[fold])
+        if decision is not None:
+            first = decision.cui or None
         for cui, number in cuis.items():
             example = TaughtExample(
                 right=pool.cuis.index(cui) if cui in pool.near else None,
@@ -138,6 +147,7 @@ def make_examples(
                 named=first == cui,
                 seen=bool(cui) and counts.get(cui, 0) > 0,
                 nil=not cui,
+                decision=decision,
             )
             examples += [example] * number
     return examples

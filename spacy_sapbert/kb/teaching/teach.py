@@ -1,7 +1,7 @@
 """Annotated documents → a new version of a knowledge base, which learned from them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,9 +16,10 @@ from ...formats.gold import GoldDocument
 from ...io.version import __version__
 from ...io.writing import check_folder_output
 from ...linking.chance import Chance, Taught
+from ...linking.decisions import Decision, Votes, find_decision, list_keys
 from ...linking.probability import DEFAULT_THRESHOLD, TopScores
 from ...linking.ranker import OF_TREES, Ranker
-from ..edits.change import Edits, read_edits, write_overlay
+from ..edits.change import Edits, count_votes, read_edits, write_overlay
 from ..folder.layout import KB_FOLDER
 from ..folder.publication import draft_version, lock_kb, lock_version, open_target
 from ..folder.records import AtThreshold, Manifest, TaughtFile, Teaching
@@ -34,6 +35,8 @@ from ..learned_order.fit import (
 from .documents import (
     AnnotationCounts,
     Contradiction,
+    Learned,
+    Places,
     describe_sources,
     find_contradictions,
     resolve_documents,
@@ -80,6 +83,8 @@ class TeachingReport:
     before: Accuracy  # with the vocabulary alone, in the order of its names
     names: Accuracy  # with annotated mentions as names
     after: Accuracy | None = None  # with the learned order too
+    as_names: bool = True  # they are used for other mentions too
+    learned: list[Learned] = field(default_factory=list)
     lost: list[LostMention] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     threshold: float = DEFAULT_THRESHOLD  # least probability of a link
@@ -91,26 +96,25 @@ class TeachingReport:
         return data
 
 
-class NothingBetterError(Exception):
-    """Ends the writing of a version that would bring nothing."""
-
-
 def teach_documents(
     kb: KnowledgeBase,
     documents: Iterable[GoldDocument],
     *,
     output: Path | None = None,
-    add: bool = False,
+    add: bool = True,
     instead_of: str | None = None,
     force: bool = False,
     progress: bool = False,
 ) -> tuple[KnowledgeBase, TeachingReport]:
     """Teach a knowledge base with annotated documents.
 
-    They replace what it has learned before; with `add` that counts further on, except
-    documents of the source `instead_of`. The result does not depend on the order in
-    which documents were taught. `force` replaces `output`, and changes the knowledge
-    base even if nothing gets better. Without a change, `kb` itself is returned.
+    What people decided for a mention holds for it at once. Their mentions are names of
+    their concepts, and so change answers to others, if that brings no fewer right
+    answers by cross-validation, or with `force`, which also replaces `output`.
+
+    What was learned before counts further on, except documents of the source
+    `instead_of`; without `add` nothing does. The result does not depend on the order in
+    which documents were taught. Without a change, `kb` itself is returned.
     """
     if output is not None:
         check_folder_output(output, KB_FOLDER, force=force)
@@ -122,7 +126,9 @@ def teach_documents(
         return None if concept is None else concept.cui
 
     earlier = (d for d in edits.taught if d.source != instead_of)
-    taught, counts = resolve_documents(documents, find, earlier, add=add)
+    places: Places = {}
+    taught, counts = resolve_documents(documents, find, earlier, add=add, places=places)
+    known = count_votes(edits.taught)
     teaching = Teaching(
         files=describe_sources(taught),
         concepts=len({cui for d in taught for _, cui in d.mentions if cui}),
@@ -136,45 +142,51 @@ def teach_documents(
     # which people may teach, and would be right too often.
     prior = kb.manifest.order.ranker if kb.manifest.order is not None else Ranker()
     prior = prior.model_copy(update={"general": None})
-    try:
-        with (
-            lock_place(kb, output) as root,
-            draft_version(root) as first,
-            draft_version(root) as draft,
-        ):
-            untaught = kb
-            if edits.teaching is not None:
-                plain = Edits(edits.added, edits.removed)
-                untaught = open_draft(kb, write_overlay(first, kb, plain))
-            # Its names are searched for before it is published. Vectors of what was
-            # taught before are not used, so that teaching in parts gives the same
-            # bytes.
-            edits = Edits(edits.added, edits.removed, taught, teaching)
-            version = write_overlay(draft, untaught, edits)
-            examples = make_examples(
-                open_draft(kb, version),
-                taught,
-                before=untaught,
-                prior=prior,
-                most=MOST_EXAMPLES,
-                progress=progress,
+    with (
+        lock_place(kb, output) as root,
+        draft_version(root) as first,
+        draft_version(root) as draft,
+        draft_version(root) as last,
+    ):
+        untaught = kb
+        if edits.teaching is not None:
+            plain = Edits(edits.added, edits.removed)
+            untaught = open_draft(kb, write_overlay(first, kb, plain))
+        # Its names are searched for before it is published. Vectors of what was
+        # taught before are not used, so that teaching in parts gives the same
+        # bytes.
+        edits = Edits(edits.added, edits.removed, taught, teaching)
+        version = write_overlay(draft, untaught, edits)
+        examples = make_examples(
+            open_draft(kb, version),
+            taught,
+            before=untaught,
+            prior=prior,
+            most=MOST_EXAMPLES,
+            progress=progress,
+        )
+        learned, report = evaluate(
+            examples,
+            prior,
+            kb.manifest.chance,
+            counts,
+            teaching.files,
+            threshold=threshold,
+            force=force,
+        )
+        if not report.as_names:
+            edits = replace(
+                edits, teaching=teaching.model_copy(update={"as_names": False})
             )
-            learned, report = evaluate(
-                examples,
-                prior,
-                kb.manifest.chance,
-                counts,
-                teaching.files,
-                threshold=threshold,
-            )
-            report.contradictions = find_contradictions(taught)
-            report.changed = force or is_better(report)
-            if not report.changed:
-                raise NothingBetterError
-            draft.write(describe_teaching(version, report, learned))
-            version = draft.publish()
-    except NothingBetterError:
-        return kb, report
+            draft, version = last, write_overlay(last, untaught, edits)
+        report.contradictions = find_contradictions(taught)
+        report.learned = list_learned(kb, known, count_votes(taught), places)
+        manifest = describe_teaching(version, report, learned)
+        report.changed = output is not None or not is_same(kb.manifest, manifest)
+        if not report.changed:
+            return kb, report
+        draft.write(manifest)
+        version = draft.publish()
     if output is None:
         return open_version(version, encoder=kb.encoder_config, old=kb), report
     return load_kb(output, encoder=kb.encoder_config), report
@@ -195,9 +207,58 @@ def open_draft(kb: KnowledgeBase, version: Version) -> KnowledgeBase:
     return KnowledgeBase(version, encoder=kb.encoder_config, old=kb)
 
 
-def is_better(report: TeachingReport) -> bool:
-    best = report.names if report.after is None else report.after
-    return (best.all or 0.0) > (report.before.all or 0.0)
+def is_same(old: Manifest, new: Manifest) -> bool:
+    """Return whether a version has what another one has; only the dates may differ."""
+    if old.overlay is None or old.taught is None or new.taught is None:
+        return False
+    made = {"date": new.taught.date, "package_version": new.taught.package_version}
+    taught = old.taught.model_copy(update=made)
+    overlay = old.overlay.model_copy(update={"taught": taught})
+    old = old.model_copy(update={"overlay": overlay})
+    one, other = (
+        manifest.model_copy(update={"files": {}, "digest": ""})
+        for manifest in (old, new)
+    )
+    return one == other and list_files(old) == list_files(new)
+
+
+def list_files(manifest: Manifest) -> dict[str, str]:
+    return {name: record.sha256 for name, record in manifest.files.items()}
+
+
+def list_learned(
+    kb: KnowledgeBase,
+    known: Mapping[str, Votes],
+    votes: Mapping[str, Votes],
+    places: Places,
+) -> list[Learned]:
+    """Return what people decided for mentions in other ways than before.
+
+    Mentions whose answers change come first.
+    """
+    decided: dict[str, tuple[str, Decision]] = {}
+    for text, _ in places:
+        decision = find_decision(text, votes)
+        earlier = find_decision(text, known)
+        if decision and (earlier is None or earlier.cui != decision.cui):
+            decided.setdefault(list_keys(text)[0], (text, decision))
+    texts = [text for text, _ in decided.values()]
+    names = kb.store.names_of_cuis(decision.cui for _, decision in decided.values())
+    learned = [
+        Learned(
+            text,
+            cui,
+            names.get(cui, ""),
+            linked.cui or "",
+            documents,
+            total,
+            places.get((text, cui), ""),
+        )
+        for (text, (cui, documents, total)), linked in zip(
+            decided.values(), kb.link(texts), strict=True
+        )
+    ]
+    return sorted(learned, key=lambda one: (one.before == one.cui, one.text, one.cui))
 
 
 def describe_teaching(
@@ -211,6 +272,7 @@ def describe_teaching(
         "names": report.names.all or 0.0,
         "after": report.after.all if report.after else None,
         "thresholds": report.thresholds,
+        "as_names": report.as_names,
     }
     changes: dict[str, Any] = {"taught": teaching.model_copy(update=measured)}
     if learned is not None:
@@ -240,13 +302,17 @@ def evaluate(
     sources: list[TaughtFile],
     *,
     threshold: float = DEFAULT_THRESHOLD,
+    force: bool = False,
 ) -> tuple[tuple[Ranker, Taught] | None, TeachingReport]:
     """Learn and measure an order that corrects `prior`, and what corrects `chance`.
 
     None if the order brings nothing. `threshold` is the least probability of a link.
+    If fewer answers are right with names and order, neither is used; `force` uses them.
     """
     plain = np.array([example.plain for example in examples])
-    right = np.array([example.named for example in examples])
+    decisions = [example.decision for example in examples]
+    decided = np.array([decision is not None for decision in decisions])
+    right = named = np.array([example.named for example in examples])
     nil = np.array([example.nil for example in examples])
     seen = np.array([example.seen for example in examples])
 
@@ -270,19 +336,29 @@ def evaluate(
     learned: tuple[Ranker, Taught] | None = None
     if count_usable(examples) >= FEWEST:
         scores = rank_unseen(examples, prior)
-        ordered = check_right(examples, scores)
+        ordered = np.where(decided, right, check_right(examples, scores))
         if ordered.sum() > right.sum():
             taught = calibrate(chance, examples, scores)
             learned = fit_ranker(examples, prior), taught
             right, report.after = ordered, measure(ordered)
             chance = chance.model_copy(update={"taught": taught})
             chances = compute_chances(chance, examples, scores)
+            for number, decision in enumerate(decisions):
+                if decision is not None:
+                    chances[number] = decision.probability
             top = TopScores.sorted(chances, ordered, ~nil)
             report.thresholds = measure_thresholds(top, threshold)
             first = [
-                example.cuis[int(s.argmax())] if len(s) else None
+                example.first
+                if example.decision is not None or not len(s)
+                else example.cuis[int(s.argmax())]
                 for example, s in zip(examples, scores, strict=True)
             ]
+    without = np.where(decided, named, plain)  # what people decided holds all the same
+    report.as_names = force or bool(right.sum() >= without.sum())
+    if not report.as_names:
+        learned, report.thresholds = None, []
+        right = without
     report.lost = list_lost(examples, plain & ~right, first)
     return learned, report
 

@@ -6,6 +6,7 @@ import { countOf, fill, localTime, make, pairs, say, share, sureButton, table } 
 import { placesOf } from "./places.js";
 
 const WAIT = 1000;  // milliseconds between two questions
+const MOST = 50;  // mentions of a list
 
 export async function render(main, info) {
   fill(main, make("h2", {}, "Teach the knowledge base"));
@@ -37,7 +38,7 @@ export async function render(main, info) {
     }
     draw(found);
     if (found.error) say(found.error.message, true);
-    else if (found.report) say(found.report.changed ? "Learned." : "Nothing gets better, so no version was made.");
+    else if (found.report) say("Learned.");
   };
   const start = async () => {
     if (await attempt("Teaching …", () => post("reviews/teach", {}))) watch();
@@ -81,6 +82,7 @@ function drawVersions(found, draw) {
 
 function drawReport(one, fewest, names) {
   const missing = fewest - one.counts.mentions;
+  const changed = one.learned.filter((each) => each.cui !== each.before);
   const nameOf = (id) => (id ? names.get(id) ?? id : "no concept");
   const row = (name, shares) => [name, share(shares.all), share(shares.seen), share(shares.unseen)];
   return [
@@ -93,6 +95,13 @@ function drawReport(one, fewest, names) {
     one.after ? null : make("p", {}, missing > 0
       ? `About ${countOf(missing, "more mention")} until an order of the candidates can be learned.`
       : "No learned order of the candidates was better than the one that is used, so that one stays."),
+    one.as_names ? null : make("p", {}, "As names, the mentions would make answers to others worse: they decide for themselves alone."),
+    ...(changed.length ? [
+      make("h3", {}, "Decided, and linked otherwise before"),
+      make("ul", { class: "found" }, ...changed.slice(0, MOST).map((each) => make("li", {},
+        placesOf(`${each.text}: ${each.name || "no concept"}`, { text: each.text })))),
+      changed.length > MOST ? make("p", {}, `And ${countOf(changed.length - MOST, "more mention")}.`) : null,
+    ] : []),
     ...(one.lost.length ? [
       make("h3", {}, "Right before, wrong now"),
       make("ul", { class: "found" }, ...one.lost.map((lost) => make("li", {},

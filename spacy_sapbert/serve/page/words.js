@@ -25,6 +25,7 @@ const NOTES = {
   no_vector: "It has no words that can be looked up.",
   truncated: "Only the beginning of the long text was looked up.",
   reviewed: "A person said so.",
+  decided: "People decided that it has no concept.",
   retired: "The id was retired for this concept.",
   broader: "The code is broader than the concept.",
   narrower: "The code is narrower than the concept.",

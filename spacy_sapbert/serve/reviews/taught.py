@@ -187,7 +187,6 @@ class Teacher:
             base,
             decided.values(),
             output=folder,
-            add=True,  # to what was taught elsewhere
             instead_of=SOURCE,  # a withdrawn decision counts no more
         )
         # A deletion, of another process too, is before this or finds the version.
@@ -196,14 +195,13 @@ class Teacher:
                 shutil.rmtree(folder, ignore_errors=True)
                 return False
             self.report, self.learned = report.to_json(), sorted(decided)
-            if report.changed:
-                about = {
-                    "time": current_time(),
-                    "base": base.manifest.digest,
-                    "documents": self.learned,
-                    "report": self.report,
-                }
-                write_json(folder / ABOUT, about)
+            about = {
+                "time": current_time(),
+                "base": base.manifest.digest,
+                "documents": self.learned,
+                "report": self.report,
+            }
+            write_json(folder / ABOUT, about)
             self.state = "done"  # last, see `describe`
         self.log.write("taught", changed=report.changed)
         return True
