@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..kb.filters import choose_codes
 from ..kb.ids import read_term
 from ..linking.candidates import Candidate
-from ..linking.certainty import AMBIGUOUS, Certainty, judge_link
+from ..linking.certainty import AMBIGUOUS, DECIDED, Certainty, judge_link
 from ..linking.filters import Filter
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
@@ -36,7 +36,7 @@ STATUSES = {
     EXACT: "the term is a name or id of the concept, and the link is sure",
     LINKED: "the link is sure",
     REVIEW: "not sure, ambiguous, or the term says more: choose an id, or NIL",
-    NONE: "no concept may be right",
+    NONE: "no concept may be right, or people decided so",
 }
 TERMS_AT_ONCE = 256
 HOPELESS = 0.05  # probability below which the first candidate is not to be reviewed
@@ -110,6 +110,8 @@ def map_batch(
         key = query.types, query.languages, excluded
         groups.setdefault(key, []).append(index)
     coded: set[int] = set()
+    terms = [read_mention(query.term) for query in queries]
+    decisions = kb.searcher.find_decisions(terms)
     for (types, languages, excluded), indices in groups.items():
         allowed = options.filter.replace(
             types=types or options.filter.types,
@@ -117,6 +119,8 @@ def map_batch(
             deny=(*options.filter.deny, *excluded),
         )
         for index in indices:
+            if decisions[index] is not None:
+                continue
             if found := find_coded(kb, queries[index].term, options, allowed):
                 coded.add(index)
                 results[index] = replace(found, candidates=found.candidates[:k])
@@ -202,6 +206,7 @@ class Reading(NamedTuple):
         named: Whether it is the name of its first candidate.
         whole: Whether that has all words of the term, and its side, family, ….
         dropped: What the term says, and the first candidate does not.
+        decided: People decided what the whole term means.
     """
 
     text: str
@@ -209,12 +214,15 @@ class Reading(NamedTuple):
     named: bool = False
     whole: bool = False
     dropped: tuple[Dropped, ...] = ()
+    decided: bool = False
 
 
 def read_link(
     kb: "KnowledgeBase", term: str, text: str, linked: Linked, rules: tuple[Rules, ...]
 ) -> Reading:
     """Return a reading of a term, compared with the name that was found for it."""
+    if linked.decided and text == " ".join(term.split()):
+        return Reading(text, linked, named=True, whole=True, decided=True)
     if not linked.candidates:
         return Reading(text, linked)
     alias = linked.candidates[0]["alias"]
@@ -237,6 +245,8 @@ def is_name(kb: "KnowledgeBase", text: str, linked: Linked) -> bool:
 
 def quality(reading: Reading) -> tuple[int, int, float, float]:
     """Return the sort key: how far it is a name that says all, and how likely it is."""
+    if reading.decided:
+        return 3, 0, 1.0, 1.0
     if not reading.linked.candidates:
         return 0, 0, 0.0, -2.0
     first = reading.linked.candidates[0]
@@ -259,7 +269,7 @@ def describe(reading: Reading) -> Found:
     certainty = judge_link(reading.text, cui, candidates, note=note)
     if certainty == "sure" and CODE in kinds:
         certainty = "unsure"
-    status = REVIEW if has_hope(candidates) else NONE
+    status = REVIEW if has_hope(candidates) and note != DECIDED else NONE
     if certainty == "sure":
         status = EXACT if reading.named and SIDE not in kinds else LINKED
     dropped = tuple(f"{part.kind}: {part.text}" for part in reading.dropped)

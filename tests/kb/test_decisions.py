@@ -17,7 +17,9 @@ from spacy_sapbert.kb.teaching.teach import TeachingReport, teach_documents
 from spacy_sapbert.linking.certainty import judge_link
 from spacy_sapbert.linking.decisions import Decision, find_decision, list_keys
 from spacy_sapbert.linking.link import Limits, SearchResult
+from spacy_sapbert.linking.options import DEFAULT_OPTIONS
 from spacy_sapbert.linking.probability import Correction, TopScores
+from spacy_sapbert.mapping.lookup import Query, map_queries
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.commands import invoke
@@ -197,6 +199,26 @@ def test_names_and_order_are_used_for_others_only_if_they_do_no_harm(own_kb):
     forced, report = learn(own_kb, *notes, force=True)
     assert report.as_names
     assert "feverx" in forced[cuis[0]].aliases
+
+
+def test_map_follows_what_people_decided(own_kb):
+    terms = ["MI", "Fever", "h/o warmth", "C0000005", "warmth"]
+    kb = load_kb(own_kb)
+
+    def look_up(kb: KnowledgeBase) -> list[tuple[str, str | None, str | None]]:
+        found = map_queries(kb, [Query(term) for term in terms], DEFAULT_OPTIONS)
+        return [(one.status, one.cui, one.note) for one in found]
+
+    assert [status for status, *_ in look_up(kb)[:2]] == ["review", "exact"]
+    decided = zip(terms, (MITRAL, "", FEVER, HEART, FEVER), strict=True)
+    kb, _ = learn(kb, make_terms(*decided))
+    assert look_up(kb) == [
+        ("exact", MITRAL, None),
+        ("none", None, "decided"),
+        ("exact", FEVER, None),
+        ("exact", HEART, None),
+        ("exact", FEVER, None),
+    ]
 
 
 def test_teach_command_adds_and_says_what_it_learned_by_term_and_row(own_kb, tmp_path):
