@@ -18,6 +18,7 @@ from ..kb.knowledge_base import KnowledgeBase
 from ..kb.naming import Named
 from ..kb.nearest import bound
 from ..linking.candidates import SORT_DIGITS
+from ..linking.decisions import Decision
 from ..linking.difference import compare_texts
 from ..linking.features import EXCLUDED, POOL_ROWS, FoundName, pool_concepts
 from ..linking.filters import Filter
@@ -97,6 +98,7 @@ class Measured(NamedTuple):
 
     chances: Chances
     named: bool = False  # the text is a name of the concept
+    decision: Decision | None = None  # what people decided for the text
     excluded: bool = False  # another numeral, an opposite, …
 
 
@@ -248,6 +250,7 @@ class Verifier:
             return {}
         named = searcher.names.find_named(texts, "")
         counts = dict(zip(texts, searcher.count_annotations(texts), strict=True))
+        decisions = dict(zip(texts, searcher.find_decisions(texts), strict=True))
         numbers = self.store.numbers_of_cuis(claim.cui for claim in claims)
         measured: dict[Claim, Measured] = {}
         for claim in claims:
@@ -273,7 +276,10 @@ class Verifier:
                     chances = chances._replace(right=min(chances.right, PERHAPS))
             measured[claim] = Measured(chances, excluded=excluded)
         return {
-            claim: each._replace(chances=add_counts(each.chances, counts, claim))
+            claim: each._replace(
+                chances=add_counts(each.chances, counts, claim, decisions[claim.text]),
+                decision=decisions[claim.text],
+            )
             for claim, each in measured.items()
         }
 
@@ -366,9 +372,19 @@ def find_name_chance(
 
 
 def add_counts(
-    chances: Chances, counts: Mapping[str, Mapping[str, int]], claim: Claim
+    chances: Chances,
+    counts: Mapping[str, Mapping[str, int]],
+    claim: Claim,
+    decision: Decision | None = None,
 ) -> Chances:
-    """Return the chances after annotations, beside `PRIOR` mentions of the model."""
+    """Return the chances after annotations, beside `PRIOR` mentions of the model.
+
+    What people decided leaves nothing to the model.
+    """
+    if decision is not None:
+        share = decision.documents / decision.total
+        right = share if decision.cui == claim.cui else 1 - share
+        return Chances(round(right, DIGITS), chances.related)
     of_text = counts[claim.text]
     if not of_text:
         return chances
@@ -401,6 +417,8 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
             how = NEAR, f"The code is {found.relation} than {name}."
         elif found.replaced:
             how = RETIRED, f"The id was retired; {name} is now {verdict.cui}."
+        elif measured.decision is not None:
+            how = RIGHT, f"People decided that the text means {name}."
         elif measured.named:
             how = RIGHT, f"The text is a name of {name}."
         else:
@@ -410,6 +428,9 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
         how = NEAR, f"{name} is a {relation} of {of}."
         if found.relation:
             how = NEAR, f"The code is {relation} than {name}{instead}."
+    elif measured.decision is not None:
+        means = f"means {better}" if better else "has no concept"
+        how = WRONG, f"People decided that the text {means}."
     elif measured.excluded:
         how = WRONG, f"A numeral, letter, side or opposite excludes {name}{instead}."
     elif wrong:

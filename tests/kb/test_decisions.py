@@ -20,6 +20,7 @@ from spacy_sapbert.linking.link import Limits, SearchResult
 from spacy_sapbert.linking.options import DEFAULT_OPTIONS
 from spacy_sapbert.linking.probability import Correction, TopScores
 from spacy_sapbert.mapping.lookup import Query, map_queries
+from spacy_sapbert.verification.verdicts import Verifier
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.building import annotated_document, annotated_mention
 from tests.commands import invoke
@@ -219,6 +220,22 @@ def test_map_follows_what_people_decided(own_kb):
         ("exact", HEART, None),
         ("exact", FEVER, None),
     ]
+
+
+def test_verify_knows_what_people_decided(own_kb):
+    pairs = [("MI", INFARCTION), ("MI", MITRAL), ("Fever", FEVER), ("MI", HEART)]
+    texts, ids = map(list, zip(*pairs, strict=True))
+    kb, _ = learn(own_kb, make_terms(("MI", MITRAL), ("Fever", "")))
+    verdicts = Verifier(kb).verify(texts, ids)
+    assert [(one.verdict, one.probability) for one in verdicts] == [
+        *(("wrong", 0.0), ("right", 1.0), ("wrong", 0.0), ("wrong", 0.0))
+    ]
+    assert [one.why for one in verdicts[:3]] == [
+        "People decided that the text means Mitral insufficiency.",
+        "People decided that the text means Mitral insufficiency.",
+        "People decided that the text has no concept.",
+    ]
+    assert (verdicts[0].better, verdicts[2].better) == (MITRAL, None)
 
 
 def test_teach_command_adds_and_says_what_it_learned_by_term_and_row(own_kb, tmp_path):
