@@ -9,6 +9,7 @@ import typer
 
 from ..errors import SapbertError
 from ..formats.gold import NIL
+from ..io.progress import format_count
 from ..io.terminal import format_json, printable
 from .app import app
 from .options import (
@@ -31,7 +32,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..evaluation.expected_concept import Expected
-    from ..evaluation.explain import Explanation
+    from ..evaluation.explain import DecidedMeaning, Explanation
 
 OTHERWISE = 3  # exit code
 
@@ -74,6 +75,15 @@ def format_expected(expected: "Expected") -> str:
     )
 
 
+def format_decided(decided: "DecidedMeaning | None") -> str:
+    """Format what people decided for a mention; "" = they did not."""
+    if decided is None:
+        return ""
+    what = f"{decided.cui} {decided.name}".strip()
+    count = f"{decided.documents:,} of {format_count(decided.total, 'document')}"
+    return f"by people: {what}, in {count} that they annotated"
+
+
 def format_explanation(explanation: "Explanation") -> str:
     """Format lines and tables."""
     first = explanation.candidates[0] if explanation.candidates else None
@@ -91,6 +101,7 @@ def format_explanation(explanation: "Explanation") -> str:
         "truncated": explanation.truncated and "the encoder does not read all of it",
         "document": ", ".join(explanation.document),
         "concept": (concept if explanation.cui else NIL) + note,
+        "decided": format_decided(explanation.decided),
         "probability": first and f"{first['probability']:.4f}",
         "differs": "; ".join(explanation.differences),
         "threshold": f"{explanation.threshold:g}",

@@ -107,6 +107,12 @@ CAUSES: dict[str, Cause] = {
             of_linker=True,
         ),
         Cause(
+            "decided",
+            "People decided that the mention means something else.",
+            "Teach the mention again, as a term of a table with the right id.",
+            of_linker=True,
+        ),
+        Cause(
             "tie",
             "The right concept has the same score as the first, mostly for the same "
             "name.",

@@ -80,7 +80,8 @@ def locate_expected(
 ) -> Expected:
     """Find where the concept with an id, which may be retired or "NIL", stands."""
     if given == NIL:
-        return Expected(given, "spurious" if linked.cui else None)
+        cause = "decided" if linked.decided else "spurious"
+        return Expected(given, cause if linked.cui else None)
     concept = kb.concept(given)
     if concept is None:
         old = kb.base_store().concept(given)
@@ -104,6 +105,8 @@ def locate_expected(
     if linked.candidates and linked.candidates[0]["cui"] != concept.cui:
         first = linked.candidates[0]["cui"]
         (expected.relation,) = kb.store.relate(concept.cui, [first])
+    if linked.decided:
+        expected.cause = "decided"
     if linked.cui == concept.cui:
         expected.cause = None
     return expected
@@ -162,6 +165,8 @@ def suggest(
     """Suggest what may link a mention to the expected concept, in words."""
     if expected.cause is None:
         return []
+    if expected.cause == "decided":
+        return [CAUSES["decided"].advice]
     first = linked.candidates[0] if linked.candidates else None
     if expected.given == NIL:
         return suggest_nil(linked)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from ..formats.gold import NIL
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
 from ..linking.candidates import Candidate
@@ -32,6 +33,19 @@ class FilteredName:
 
 
 @dataclass
+class DecidedMeaning:
+    """What people decided for a text: `documents` of `total` say this concept, or NIL.
+
+    A term of a table, which is a document of its own, counts alone if there is one.
+    """
+
+    cui: str
+    name: str
+    documents: int
+    total: int
+
+
+@dataclass
 class Explanation:
     """The link of a mention and the reasons for it.
 
@@ -43,6 +57,8 @@ class Explanation:
         threshold: Least probability of a link, of the options or else of the knowledge
             base.
         least_cosine: Least score of a link; None = any.
+        decided: What people decided for the text; None = nothing, or they differ. The
+            link follows it, unless the filter leaves no name of its concept.
         filtered: Removed by the filter, with at least the first score.
         suggestions: What may link the mention to the expected concept.
     """
@@ -60,6 +76,7 @@ class Explanation:
     threshold: float
     least_cosine: float | None
     filtered: list[FilteredName]
+    decided: DecidedMeaning | None = None
     expected: Expected | None = None
     suggestions: list[str] = field(default_factory=list)
 
@@ -88,12 +105,22 @@ def explain_mention(
         threshold=choose_threshold(kb.manifest, options),
         least_cosine=options.least_cosine,
         filtered=find_filtered(kb, context, options, linked),
+        decided=find_decided(kb, context.text),
     )
     if expected is not None:
         found = locate_expected(kb, context, options, linked, expected)
         explanation.expected = found
         explanation.suggestions = suggest(kb, context, options, linked, found)
     return explanation
+
+
+def find_decided(kb: KnowledgeBase, text: str) -> DecidedMeaning | None:
+    (decision,) = kb.searcher.find_decisions([read_mention(text)])
+    if decision is None:
+        return None
+    cui, documents, total = decision
+    name = kb.store.names_of_cuis([cui]).get(cui, "")
+    return DecidedMeaning(cui or NIL, name, documents, total)
 
 
 def list_differences(

@@ -238,6 +238,20 @@ def test_verify_knows_what_people_decided(own_kb):
     assert (verdicts[0].better, verdicts[2].better) == (MITRAL, None)
 
 
+def test_explain_says_that_people_decided(own_kb):
+    kb, _ = learn(own_kb, make_terms(("MI", MITRAL), ("Fever", "")))
+    result = invoke("explain", kb.folder, "MI", "--expected", INFARCTION, code=3)
+    assert "by people: C0000002 Mitral insufficiency, in 1 of 1 document" in (
+        " ".join(result.output.split())
+    )
+    assert "Teach the mention again" in result.output
+    result = invoke("explain", kb.folder, "Fever", code=3)
+    assert "NIL (decided)" in result.output
+    assert "by people: NIL" in " ".join(result.output.split())
+    result = invoke("explain", kb.folder, "Headache", code=0)
+    assert "by people" not in result.output
+
+
 def test_teach_command_adds_and_says_what_it_learned_by_term_and_row(own_kb, tmp_path):
     path = tmp_path / "terms.csv"
     rows = [("term", "cui"), ("Fever", "NIL"), ("MI", MITRAL), ("=ward", HEART)]
