@@ -19,7 +19,7 @@ from spacy_sapbert.formats.gold import GoldDocument
 from spacy_sapbert.io.reading import file_digest
 from spacy_sapbert.kb.adjust import change_kb, write_calibration
 from spacy_sapbert.kb.folder.publication import go_back, remove_versions
-from spacy_sapbert.kb.folder.versions import list_history, list_versions
+from spacy_sapbert.kb.folder.versions import list_history, list_versions, read_version
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase
 from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.kb.teaching.documents import AnnotationCounts, resolve_documents
@@ -163,21 +163,25 @@ def test_teach_again_or_in_parts_is_teaching_once(thousand_names_kb, tmp_path):
         assert f"precision {at.precision:.3f}, recall {at.recall:.3f} of links" in info
 
 
-def test_teaching_keeps_a_threshold_but_no_calibration(own_kb):
+def test_teaching_keeps_a_threshold_and_a_calibration_unless_an_order_is_learned(
+    own_kb, thousand_names_kb, tmp_path
+):
     """What was calibrated were other probabilities."""
-    documents = [make_document(("hot", "C0000004"))]
-    change_kb(own_kb, threshold=0.4)
-    kb, report = teach_documents(load_kb(own_kb), documents, force=True)
-    assert (kb.manifest.threshold, report.threshold) == (0.4, 0.4)
     calibration = make_calibration()
+    write_calibration(read_version(own_kb), calibration)
+    documents = [make_document(("hot", "C0000004"))]
+    kb, report = teach_documents(load_kb(own_kb), documents)
+    assert kb.manifest.calibration == calibration
+    assert (kb.manifest.threshold, report.threshold) == (0.75, 0.75)
+    folder = Path(shutil.copytree(thousand_names_kb, tmp_path / "names"))
     for by_hand, expected in ((None, 0.5), (0.6, 0.6)):
-        write_calibration(kb.version, calibration)
+        write_calibration(read_version(folder), calibration)
         if by_hand is not None:
-            change_kb(own_kb, threshold=by_hand)
-        kb, report = teach_documents(load_kb(own_kb), documents, force=True)
-        manifest = kb.manifest
-        assert (manifest.threshold, report.threshold) == (expected, expected)
-        assert manifest.calibration is None
+            change_kb(folder, threshold=by_hand)
+        kb, report = teach_documents(load_kb(folder), make_documents(), force=True)
+        assert kb.manifest.has_ranker
+        assert (kb.manifest.threshold, report.threshold) == (expected, expected)
+        assert kb.manifest.calibration is None
 
 
 def list_states(folder: Path) -> dict[Path, tuple[str, int]]:

@@ -174,6 +174,10 @@ def teach_documents(
             threshold=threshold,
             force=force,
         )
+        # of other probabilities, unless neither had a learned order
+        calibrated = learned is None and not kb.manifest.has_ranker
+        if calibrated:
+            report.threshold = kb.manifest.threshold
         if not report.as_names:
             edits = replace(
                 edits, teaching=teaching.model_copy(update={"as_names": False})
@@ -182,6 +186,8 @@ def teach_documents(
         report.contradictions = find_contradictions(taught)
         report.learned = list_learned(kb, known, count_votes(taught), places)
         manifest = describe_teaching(version, report, learned)
+        if not calibrated:
+            manifest = manifest.model_copy(update={"calibration": None})
         report.changed = output is not None or not is_same(kb.manifest, manifest)
         if not report.changed:
             return kb, report
@@ -281,7 +287,6 @@ def describe_teaching(
     update = {
         "overlay": overlay.model_copy(update=changes),
         "threshold": report.threshold,
-        "calibration": None,  # of another probability
     }
     return version.manifest.model_copy(update=update)
 
