@@ -56,7 +56,7 @@ class Candidate(TypedDict):
         score: Cosine of mention and alias, four digits.
         rank: From 1.
         tie: The evidence that ordered concepts of equal score, or "id"; None = no other
-            concept has this score.
+            concept has this score. "decided" = people decided on the first candidate.
         probability: That the first candidate is right; None for the others.
     """
 
