@@ -157,6 +157,44 @@ def test_no_concept_may_be_written_in_several_ways(own_kb, tmp_path):
     assert "Unknown ids: C8888888 (1)" in output  # as in any corpus
 
 
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "sssom.tsv"])
+def test_what_a_person_chose_holds_in_the_next_table(own_kb, tmp_path, ending):
+    """No concept was linked again, and a decided acronym was for review again."""
+    path, mapped = tmp_path / "terms.csv", tmp_path / "mapped.csv"
+    terms = {"MI": "C0000002", "h/o Fever": "NIL", "head pain": "C0000007"}
+
+    def write(path: Path, *others: str) -> None:
+        write_table(path, ["term"], [[term] for term in (*terms, *others)])
+
+    def map_terms(output: Path) -> list[list[str]]:
+        invoke("map", own_kb, path, "--column", "term", "-o", output, code=0)
+        return [[*map(text_of, row)] for row in read_rows(output)]
+
+    write(path)
+    header, *rows = map_terms(mapped)
+    status, id = header.index("match_status"), header.index("match_id")
+    assert [row[status] for row in rows] == ["review", "review", "exact"]
+    place = header.index("match_chosen")
+    for row in rows:
+        row[place] = terms[row[0]]
+    reviewed = tmp_path / f"reviewed.{ending}"
+    if ending.startswith("sssom"):  # written from the decisions
+        write_table(mapped, header, rows)
+        invoke("map", own_kb, mapped, "--column", "term", "-o", reviewed, code=0)
+    else:
+        write_table(reviewed, header, rows)
+    invoke("teach", own_kb, reviewed, code=0)
+    write(path, "fever", "mi")
+    _, *rows = map_terms(tmp_path / "next.csv")
+    assert [(row[status], row[id]) for row in rows] == [
+        ("exact", "C0000002"),
+        ("none", ""),
+        ("exact", "C0000007"),
+        ("exact", "C0000004"),  # only the whole term has none
+        ("exact", "C0000002"),
+    ]
+
+
 # --- mappings ---
 
 CODED = [

@@ -336,10 +336,7 @@ def read_teaching(teacher: TeacherDep) -> TeachingState:
 
 @router.post("/teach", status_code=202, dependencies=OF_TEACHER)
 def teach(teacher: TeacherDep) -> TeachingState:
-    """Make a copy of the knowledge base that has learned from all decisions.
-
-    There is none if nothing gets better.
-    """
+    """Make a copy of the knowledge base that has learned from all decisions."""
     teacher.start()
     return teacher.describe()
 
