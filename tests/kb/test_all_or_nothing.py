@@ -53,7 +53,7 @@ def teach(folder: Path, taught: list[tuple[str, str]]) -> KnowledgeBase:
 CHANGES: dict[str, Callable[[Path], object]] = {
     "add": add,
     "use": lambda folder: go_back(folder, "v2"),
-    "teach": lambda folder: teach(folder, [*TAUGHT, ("no sugar", "C0000005")]),
+    "teach": lambda folder: teach(folder, [*TAUGHT, ("no fever", "C0000004")]),
     "gc": remove_versions,
 }
 
