@@ -252,9 +252,12 @@ class MentionSearch:
             return None
         rows = np.array([entry.row for entry in names], dtype=np.int64)
         cosines = bound(self.parts.index.vectors(rows) @ vector).round(SORT_DIGITS)
-        best = int(cosines.argmax())
-        score = float(cosines[best])
-        return RankedEntry(score, names[best], score)
+        pairs = zip(cosines.tolist(), names, strict=True)
+        # as `sort_entries` does
+        score, best = min(
+            pairs, key=lambda pair: (-pair[0], not pair[1].preferred, pair[1].alias)
+        )
+        return RankedEntry(score, best, score)
 
     def find_decisions(self, texts: Sequence[str]) -> list[Decision | None]:
         """Return what people decided for each mention."""

@@ -194,8 +194,13 @@ def test_names_and_order_are_used_for_others_only_if_they_do_no_harm(own_kb):
     assert not report.as_names
     assert kb.manifest.taught.as_names is False
     assert kb.ranker == before.ranker
-    cuis = [linked.cui for linked in kb.link([text for text, _ in pairs])]
+    texts = [text for text, _ in pairs]
+    links = kb.link(texts)
+    cuis = [linked.cui for linked in links]
     assert cuis == [cui for _, cui in pairs]
+    firsts = [linked.candidates[0] for linked in links]
+    for k in (1, 3):  # which may not find the concept
+        assert [linked.candidates[0] for linked in kb.link(texts, k=k)] == firsts
     assert "feverx" not in kb[cuis[0]].aliases
     forced, report = learn(own_kb, *notes, force=True)
     assert report.as_names
