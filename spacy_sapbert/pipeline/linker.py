@@ -206,7 +206,7 @@ class SapbertLinker(KbComponent):
             self.teach(example.reference for example in get_examples())
 
     def teach(self, docs: Iterable[Doc]) -> None:
-        """Teach a copy of the knowledge base with Docs; use it if it is better."""
+        """Teach a copy of the knowledge base with Docs, and use it."""
         from .teaching import teach
 
         golds = [doc for doc in docs if any(span.kb_id for span in self.spans(doc))]
@@ -214,10 +214,9 @@ class SapbertLinker(KbComponent):
             return
         temporary = TemporaryFolder(prefix="sapbert-kb-")
         output = temporary.path.resolve() / "kb"
-        kb, report = teach(self.kb, golds, spans_key=self.spans_key, output=output)
-        if report.changed:
-            kb.temporary = temporary
-            self.kb = kb
+        kb, _ = teach(self.kb, golds, spans_key=self.spans_key, output=output)
+        kb.temporary = temporary
+        self.kb = kb
 
     def spans(self, doc: Doc) -> list[Span]:
         if self.spans_key is None:

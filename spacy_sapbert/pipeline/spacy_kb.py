@@ -19,13 +19,15 @@ from ..io.writing import write_json
 from ..linking.certainty import AMBIGUOUS
 from ..linking.link import Linked, find_share
 from ..linking.options import DEFAULT_OPTIONS, LinkOptions, change_options
-from .abbreviation_detector import long_form_text
+from .abbreviation_detector import mention_text
 from .linker import fit_language
+from .linker_config import DEFAULTS
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase as Concepts
 
 FILE, FOLDER = "kb.json", "kb"
+LONG_FORM = DEFAULTS["long_form_attr"]
 
 
 def make_spacy_kb(kb: str | Path | None = None) -> Callable[..., "SpacyKB"]:
@@ -103,7 +105,7 @@ class SpacyKB(KnowledgeBase):
         assert self.concepts is not None, "see `validate_kb` of spaCy's component"
         numbers = {id(span.doc): number for number, span in enumerate(mentions)}
         links = self.concepts.link(
-            [long_form_text(span) or span.text for span in mentions],
+            [mention_text(span, LONG_FORM, self.concepts) for span in mentions],
             labels=[span.label_ for span in mentions],
             documents=[numbers[id(span.doc)] for span in mentions],
             options=fit_language(options, self.vocab.lang),
