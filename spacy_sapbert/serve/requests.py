@@ -22,6 +22,7 @@ from .settings import Limits
 MOST_VALUES = 10_000  # of a filter
 LONGEST_VALUE = 1_000  # characters of an id, a type or a label
 MOST_FOUND = 100  # concepts of an answer
+MOST_CODED = 1_000  # concepts of a request for codes
 
 Model = TypeVar("Model", bound=BaseModel)
 Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
@@ -155,6 +156,20 @@ class SearchAnswer(BaseModel):
     concepts: list[SearchedConcept]
 
 
+class CodesRequest(BaseModel):
+    """Ids of concepts whose codes are wanted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    cuis: Annotated[list[Value], Field(max_length=MOST_CODED)]
+
+
+class CodesAnswer(BaseModel):
+    """The codes by concept and vocabulary; concepts without one are left out."""
+
+    codes: dict[str, dict[str, list[str]]]
+
+
 class RootsAnswer(BaseModel):
     """Concepts at the top of the hierarchy."""
 
@@ -168,6 +183,8 @@ class KbAnswer(BaseModel):
         threshold: Least probability of a link.
         least_cosine: Least score of a link; null = any.
         reviews: Whether decisions of reviewers are kept.
+        codes: The vocabularies whose codes are shown, the first one unless another is
+            chosen: those of the option `codes`, else all.
     """
 
     digest: str
@@ -178,6 +195,7 @@ class KbAnswer(BaseModel):
     calibration: Calibration | None
     taught: Teaching | None
     reviews: bool
+    codes: list[str]
 
 
 def validate(model: type[Model], given: Mapping[str, Any]) -> Model:

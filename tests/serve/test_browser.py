@@ -357,11 +357,50 @@ def test_a_concept_that_was_searched_for_keeps_its_name(page, reviewed):
     page.keyboard.press("/")
     page.keyboard.type("headache")
     page.keyboard.press("Enter")
-    page.wait_for_selector("tr:has-text('Headache ✓')")
+    page.wait_for_selector("tr:has-text('Headache C0000007 ✓')")
     expect_saved(page)
     page.reload()
     page.select_option("#of-open", label="all")
-    page.wait_for_selector("tr:has-text('Appendectomy'):has-text('Headache ✓')")
+    settled = "tr:has-text('Appendectomy C0000008'):has-text('Headache C0000007 ✓')"
+    page.wait_for_selector(settled)
+
+
+def test_the_code_stands_beside_each_name_and_details_by_a_key(page, reviewed):
+    """They were behind a button without a key, over the one that marks words."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    link(page, "Codes: MI, then fever.", "coded")
+    first = page.locator(".candidates .choose").first
+    playwright.expect(first).to_contain_text("C0000001 · I21")
+    page.keyboard.press("i")
+    about = page.locator(".about")
+    playwright.expect(about).to_contain_text("Death of heart muscle")
+    boxes = {
+        name: page.locator(name).bounding_box()
+        for name in (".about", "#mark", ".panel .choose >> nth=0")
+    }
+    over, mark, choose = boxes.values()
+    assert over["x"] + over["width"] <= min(mark["x"], choose["x"])
+    assert max(one["y"] + one["height"] for one in boxes.values()) <= 800
+    page.keyboard.press("i")
+    playwright.expect(about).to_be_hidden()
+    page.select_option("#of-codes", label="none")
+    playwright.expect(first).not_to_contain_text("I21")
+    page.reload()
+    page.wait_for_selector(CURRENT)
+    playwright.expect(first.locator(".code")).to_have_text("C0000001")
+    page.select_option("#of-codes", label="ICD10CM")
+    page.keyboard.press("1")
+    expect_decided(page, 1)
+    page.click("nav a[href='#queue']")
+    queued = page.locator(
+        "[aria-label=Queue] tr:has-text('fever'):has-text('C0000004')"
+    )
+    playwright.expect(queued.first).to_be_visible()
+    page.click("nav a[href='#column']")
+    page.fill("#terms", "heart attack\nqwertz")
+    page.click("#map")
+    row = page.locator("[aria-label=Terms] tr:has-text('C0000001 · I21')")
+    playwright.expect(row).to_have_count(1)
 
 
 def test_decisions_wait_for_the_network_and_a_reload(page, reviewed):

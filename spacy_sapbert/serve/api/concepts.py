@@ -1,4 +1,4 @@
-"""/concepts/{cui} and /search."""
+"""/concepts/{cui}, /search and /codes."""
 
 from typing import Annotated
 
@@ -9,6 +9,8 @@ from ..depends import KbDep, OptionalStoreDep, ServiceDep
 from ..lookup import ConceptAnswer, describe_concept, list_roots
 from ..requests import (
     MOST_FOUND,
+    CodesAnswer,
+    CodesRequest,
     KbAnswer,
     RootsAnswer,
     SearchAnswer,
@@ -40,6 +42,19 @@ async def search_names(service: ServiceDep, body: SearchRequest) -> SearchAnswer
     return SearchAnswer(concepts=found)
 
 
+@router.post("/codes")
+def find_codes(service: ServiceDep, body: CodesRequest) -> CodesAnswer:
+    """The codes of concepts, in the vocabularies of the option `codes`."""
+    wanted, kb = service.options.codes, service.kb
+    codes = kb.store.codes(body.cuis)
+    if wanted:
+        codes = {
+            cui: {source: of[source] for source in wanted if source in of}
+            for cui, of in codes.items()
+        }
+    return CodesAnswer(codes=codes)
+
+
 @router.get("/roots")
 def get_roots(kb: KbDep) -> RootsAnswer:
     """Concepts at the top of the hierarchy: with children and without parents."""
@@ -59,4 +74,5 @@ def get_kb(service: ServiceDep, store: OptionalStoreDep) -> KbAnswer:
         calibration=manifest.calibration,
         taught=manifest.taught,
         reviews=store is not None,
+        codes=[*service.options.codes] or service.kb.store.sources_of_codes,
     )

@@ -1,8 +1,8 @@
 // Agree: where reviewers differ, and what holds there.
 
 import { attempt, get, hasName, reviewer } from "./api.js";
-import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
-import { listBench, nameOf, writeStep } from "./deciding.js";
+import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
+import { listBench, writeStep } from "./deciding.js";
 import { fill, make, say, select } from "./dom.js";
 import { around, where } from "./places.js";
 import { flush } from "./session.js";
@@ -48,8 +48,8 @@ export async function render(main, info) {
   });
   const list = makeList(bench, ["Where", ...people, "Agreed"], "Differences", ({ place: one, choices, mention }) => [
     make("span", {}, where(one), ": ", around(one)),
-    ...people.map((who) => (who in choices ? nameOf(choices[who] ?? NO_MENTION, mention) : "")),
-    isOpen(mention) ? "" : `${nameOf(mention.chosen, mention)} ✓`]);
+    ...people.map((who) => (who in choices ? nameWithCode(choices[who] ?? NO_MENTION, mention) : "")),
+    isOpen(mention) ? "" : make("span", {}, nameWithCode(mention.chosen, mention), " ✓")]);
   const left = make("span", { role: "status" });
   /** @type {[keyof typeof filter, string, string[][]][]} */
   const filters = [

@@ -2,6 +2,8 @@
 // for the current item, other concepts, and the keys for them.
 
 import { get, hasName, post, randomKey, reviewer } from "./api.js";
+import { codeOf } from "./codes.js";
+import { nameOf } from "./deciding.js";
 import { fill, growingTable, make, say, strength } from "./dom.js";
 import { commandsOf, press } from "./keys.js";
 import { showConcept } from "./look.js";
@@ -35,6 +37,12 @@ export const PAGE = {
   },
 };
 
+/** What is chosen, in words, with the id and code of a concept. @param {string} chosen */
+export function nameWithCode(chosen, mention) {
+  const isConcept = chosen !== NIL && chosen !== NO_MENTION;
+  return make("span", { dir: "auto" }, nameOf(chosen, mention), isConcept && " ", isConcept && codeOf(chosen));
+}
+
 /** What is said of a mention in one sentence. @param {import("./state.js").Mention} mention */
 function sentence(mention, threshold) {
   if (mention.chosen === NO_MENTION) return "You said: not a mention.";
@@ -52,7 +60,11 @@ function sentence(mention, threshold) {
 
 /** The one way in which candidates are shown; `leave` is called when the search ends. */
 function candidatesPanel(bench, leave, threshold) {
-  const about = make("div", { class: "about" });
+  const about = make("aside", { class: "about", "aria-label": "About a concept" });
+  const showAbout = async (cui) => {
+    await showConcept(about, cui);
+    about.append(make("p", {}, make("button", { type: "button", onclick: () => fill(about) }, "Close ", make("kbd", {}, "i"))));
+  };
   const list = make("ol", { class: "candidates" });
   const results = make("ul", { class: "candidates", "aria-label": "Found concepts" });
   const head = make("h2", { dir: "auto" });
@@ -66,10 +78,10 @@ function candidatesPanel(bench, leave, threshold) {
     leave();
   };
 
-  const button = (cui, key, label, candidate, ...children) => {
+  const button = (cui, key, candidate, ...children) => {
     const of = item;
     return make("button", {
-      type: "button", class: "choose", "data-cui": cui, "aria-label": [key, label].filter(Boolean).join(": "),
+      type: "button", class: "choose", "data-cui": cui,
       "aria-pressed": String(item.mention.chosen === cui), onclick: () => choose(of, cui, candidate),
     }, key && make("kbd", {}, key), ...children);
   };
@@ -77,18 +89,17 @@ function candidatesPanel(bench, leave, threshold) {
     const key = String(place + 1);
     const chance = strength(one, !isFound && typeof item.mention.candidates[0]?.probability === "number");
     const alias = one.alias === one.name ? "" : one.alias;
-    const label = [one.name, alias, nameTypes(one.types), chance.textContent].filter(Boolean).join(", ");
     return make("li", {},
-      button(one.cui, key, label, one,
-        make("span", { class: "name", dir: "auto" }, one.name), chance,
-        make("span", { class: "dim alias" }, make("bdi", {}, alias), alias && one.types.length ? " · " : "", nameTypes(one.types))),
+      button(one.cui, key, one, " ",
+        make("span", { class: "name", dir: "auto" }, one.name), " ", chance, " ",
+        make("span", { class: "dim alias" }, codeOf(one.cui), alias && " · ", make("bdi", {}, alias), one.types.length ? " · " : "", nameTypes(one.types))),
       make("button", {
         type: "button", class: "quiet more", "aria-label": `About ${one.name}`, title: `About ${one.name}`,
-        onclick: () => showConcept(about, one.cui),
+        onclick: () => showAbout(one.cui),
       }, "…"));
   };
   const answer = (cui, key, text) =>
-    make("li", { class: "answer" }, button(cui, key, text, undefined, make("span", { class: "name" }, text)));
+    make("li", { class: "answer" }, button(cui, key, undefined, " ", make("span", { class: "name" }, text)));
   const search = searchField({
     id: "search", label: "Other concept", item: () => item, onleave: leave, onsearch: bench.search,
     onfound: (concepts) => {
@@ -98,10 +109,18 @@ function candidatesPanel(bench, leave, threshold) {
     onchoose: (concept, of) => choose(of, concept.cui, concept),
   });
   const undo = make("button", { type: "button", onclick: bench.more.undo }, "Undo ", make("kbd", {}, "u"));
-  fill(element, head, words, more, search.element, results, list, make("div", { class: "row tools" }, undo), about);
+  fill(element, head, words, more, search.element, results, list, make("div", { class: "row tools" }, undo));
 
   return {
-    element, search: search.field,
+    element, about, search: search.field,
+    /** Shows all about what is chosen, else about the first candidate; or shows it no more. */
+    toggleAbout() {
+      const { chosen, candidates = [] } = item?.mention ?? {};
+      const cui = (candidates.find((one) => one.cui === chosen) ?? candidates[0])?.cui;
+      if (about.childNodes.length) fill(about);
+      else if (cui) showAbout(cui);
+      else say("There is no candidate.");
+    },
     /** While found concepts are shown, digits choose one of them; returns whether a key did that. */
     press({ key, repeat = false }) {
       if (!list.hidden || !/^[1-9]$/.test(key)) return false;
@@ -139,8 +158,9 @@ function candidatesPanel(bench, leave, threshold) {
  */
 export function workbench(main, bench, { bar, pane, side = [], focus, threshold }) {
   const panel = candidatesPanel(bench, focus, threshold);
+  bench.more.about = panel.toggleAbout;
   const element = make("div", { class: "bench" }, make("div", { class: "bar" }, ...bar),
-    make("div", { class: "pane" }, ...pane), make("div", { class: "side" }, panel.element, ...side));
+    make("div", { class: "pane" }, ...pane), panel.about, make("div", { class: "side" }, panel.element, ...side));
   panel.draw(null);
   fill(main, element);
   return { bench, element, panel, focus, press: (event, at) => panel.press(event) || press(event, bench, at) };

@@ -2,8 +2,8 @@
 // is what is written. A service with reviews keeps it, and each choice when it is made.
 
 import { attempt, get, post, remove, reviewer, saveFile, send, withJson } from "./api.js";
-import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
-import { listBench, nameOf } from "./deciding.js";
+import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
+import { listBench } from "./deciding.js";
 import { countOf, fileField, fill, growingTable, later, localTime, make, said, say, select, strength, sureButton } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
 import { NIL, changeOf, isOpen, newMention } from "./state.js";
@@ -352,7 +352,7 @@ function cellsOf(item) {
   const cui = mention.chosen ?? mention.cui;
   return [
     make("span", { dir: "auto" }, mention.text, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
-    cui ? make("span", { dir: "auto" }, nameOf(cui, mention)) : first && make("span", { dir: "auto", class: "dim" }, `${first.name} ?`),
+    cui ? nameWithCode(cui, mention) : first && make("span", { class: "dim" }, nameWithCode(first.cui, mention), " ?"),
     mention.certainty === "tied" ? "several fit" : first ? strength(first) : "",
     `${STATES[stateOf(item)] ?? stateOf(item)}${relation && relation !== "exact" ? `, ${relation}` : ""}`,
     verdicts.length ? make("span", { title: verdicts.map(({ why }) => why).join(" ") }, verdicts.map(({ id, verdict }) => `${id}: ${verdict}`).join(", ")) : "",

@@ -28,6 +28,7 @@ export const COMMANDS = [
   { name: "next", keys: ["n", "ArrowRight", "ArrowDown"], shown: "n", text: "next", moves: true },
   { name: "previous", keys: ["p", "ArrowLeft", "ArrowUp"], shown: "p", text: "previous", moves: true },
   { name: "search", keys: ["/"], shown: "/", text: "search" },
+  { name: "about", keys: ["i"], shown: "i", text: "about the concept" },
   { name: "everywhere", keys: ["e"], shown: "e", text: "the same everywhere" },
   { name: "mark", keys: ["m"], shown: "m", text: "mark" },
   { name: "change", keys: ["c"], shown: "c", text: "change to the selected text" },
@@ -38,7 +39,7 @@ export const COMMANDS = [
 
 /** The commands of a part of the page. @param {Bench} bench */
 export function commandsOf(bench) {
-  const all = ["accept", "take", "none", "next", "previous", "search", ...Object.keys(bench.more)];
+  const all = ["accept", "take", "none", "next", "previous", "search", "about", ...Object.keys(bench.more)];
   return COMMANDS.filter((one) => all.includes(one.name));
 }
 

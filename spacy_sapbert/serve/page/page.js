@@ -1,6 +1,7 @@
 // The parts of the page, chosen by the address after "#".
 
 import { attempt, get, nameField, reviewer } from "./api.js";
+import { offerCodes } from "./codes.js";
 import { fill, later, make, say } from "./dom.js";
 import * as notes from "./notes.js";
 
@@ -27,6 +28,7 @@ let shownFor = "";  // the name of the person
 async function ask() {
   const [kb, access] = await Promise.all(["kb", "access"].map(get));
   const manages = access.role === "admin";
+  offerCodes(kb);
   const reads = access.role !== "reader";
   hide("queue", !reads);
   hide("teach", !manages);

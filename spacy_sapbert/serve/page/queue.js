@@ -1,8 +1,8 @@
 // Queue: open mentions of all notes, equal ones together, the most uncertain first.
 
 import { attempt, hasName } from "./api.js";
-import { PAGE, listKeys, makeList, menu, workbench } from "./bench.js";
-import { nameOf, queueBench } from "./deciding.js";
+import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
+import { queueBench } from "./deciding.js";
 import { countOf, fill, make } from "./dom.js";
 import { prepare } from "./notes.js";
 import { around, where } from "./places.js";
@@ -54,8 +54,9 @@ function cellsOf(group) {
     group !== queue.item() ? text : make("div", { class: "places" }, text, make("ul", {}, ...places.map((place) =>
       make("li", {}, make("label", { dir: "auto" }, box(place), around(place)), where(place))))),
     places.length === 1 ? places[0].name : `${places.length} times in ${countOf(new Set(places.map((one) => one.document)).size, "note")}`,
-    mention.chosen !== null ? `${nameOf(mention.chosen, mention)} ✓`
-      : open.length < places.length ? `${open.length} of ${places.length} open`
-        : { tied: "several fit", sure: "sure", none: "no concept", unsure: "not sure" }[mention.certainty],
+    mention.chosen !== null ? make("span", {}, nameWithCode(mention.chosen, mention), " ✓")
+      : make("span", {}, mention.cui && nameWithCode(mention.cui, mention), mention.cui && ", ",
+        open.length < places.length ? `${open.length} of ${places.length} open`
+          : { tied: "several fit", sure: "sure", none: "no concept", unsure: "not sure" }[mention.certainty]),
   ];
 }
