@@ -2,7 +2,7 @@
 
 import { attempt, get, hasName, reviewer } from "./api.js";
 import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
-import { listBench, writeStep } from "./deciding.js";
+import { listBench, undoLast, writeStep } from "./deciding.js";
 import { fill, make, say, select } from "./dom.js";
 import { around, where } from "./places.js";
 import { flush } from "./session.js";
@@ -36,6 +36,11 @@ export async function render(main, info) {
       list.draw(changed);
     },
     focusSearch: () => place.panel.search.focus(),
+    undoEarlier() {
+      const where = undoLast(PAGE);
+      if (where) dispatchEvent(new Event("hashchange"));
+      return where;
+    },
     decide(item, chosen, candidate) {
       if (!hasName() || item.mention.chosen === chosen) return null;
       const { mention, words } = item;

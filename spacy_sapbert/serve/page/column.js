@@ -5,12 +5,13 @@ import { attempt, get, post, remove, reviewer, saveFile, send, withJson } from "
 import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
 import { listBench } from "./deciding.js";
 import { countOf, fileField, fill, growingTable, later, localTime, make, said, say, select, strength, sureButton } from "./dom.js";
-import { dispatch, getState, listen, readDecisions } from "./session.js";
+import { dispatch, getState, keep, listen, readDecisions, readKept } from "./session.js";
 import { NIL, changeOf, isOpen, newMention } from "./state.js";
 
 const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
 const LONGEST_NAME = 200;  // characters
+const STEPS = "undo of", MOST_STEPS = 50;
 const DRAFT = "terms";  // what is not mapped yet outlives a reload
 const STATES = { decided: "decided ✓", accepted: "accepted ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 const RELATIONS = ["exact", "broad", "narrow", "related"];
@@ -30,6 +31,8 @@ const SORTS = {
  * @property {string} relation of the term to what is chosen
  * @property {boolean} inBulk it was accepted with all that is sure: in a download it is no choice of a person
  * @property {any[]} verdicts on the ids that its rows have
+ *
+ * @typedef {{terms: number[], before: any[]}} Step what one undo takes back: items, and their choices before
  *
  * @typedef {object} Column
  * @property {string|null} id null = it is not kept
@@ -101,24 +104,45 @@ function put(item, { chosen, predicate, in_bulk = false, concept }) {
 function change(items, choiceOf) {
   const who = column?.id ? PAGE.reviewer() : "";
   if (!column || (column.id && !who)) return null;
-  const { id } = column;
-  const write = (choices) => {
-    const key = PAGE.key();
-    const before = items.map(({ mention: { chosen, candidates }, relation, inBulk }) =>
-      ({ chosen, predicate: relation, in_bulk: inBulk, concept: candidates.find((one) => one.cui === chosen) }));
-    const writes = items.flatMap((item, at) => {
-      const one = { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, before: before[at] };
-      put(item, choices[at]);
-      // What was accepted in bulk replaces no choice: undo takes the choice back before.
-      const back = choices[at].in_bulk && before[at].chosen !== null ? [{ ...one, key: `${one.key}-0`, chosen: null }] : [];
-      return [...back, { ...one, ...choices[at] }];
-    });
-    if (id) dispatch({ type: "queued", writes });
-    return before;
+  column.saved = Boolean(column.id);
+  const step = { terms: items.map(({ number }) => number), before: write(items, items.map(choiceOf), who) };
+  const back = takenBack(step, who);
+  keepSteps([...keptSteps(), step]);
+  return back;
+}
+
+/** What takes a step back, also after a reload. @param {Step} step @param {string} who */
+function takenBack(step, who) {
+  return () => {
+    write(step.terms.map((number) => itemsOf()[number]), step.before, who);
+    keepSteps(keptSteps().slice(0, -1));
+    return true;
   };
-  column.saved = Boolean(id);
-  const before = write(items.map(choiceOf));
-  return () => Boolean(write(before));
+}
+
+/** What undo takes back in the column that is open, kept in this tab. @returns {Step[]} */
+const keptSteps = () => (column?.id ? readKept(`${STEPS} ${column.id} ${reviewer()}`) : []);
+
+/** @param {Step[]} steps */
+function keepSteps(steps) {
+  if (column?.id) keep(`${STEPS} ${column.id} ${reviewer()}`, steps.slice(-MOST_STEPS));
+}
+
+/** Writes choices, and returns those before. @param {Item[]} items @param {any[]} choices @param {string} who */
+function write(items, choices, who) {
+  const id = column?.id;
+  const key = PAGE.key();
+  const before = items.map(({ mention: { chosen, candidates }, relation, inBulk }) =>
+    ({ chosen, predicate: relation, in_bulk: inBulk, concept: candidates.find((one) => one.cui === chosen) }));
+  const writes = items.flatMap((item, at) => {
+    const one = { to: id && addressOf(id), key: `${key}-${at}`, reviewer: who, term: item.number, before: before[at] };
+    put(item, choices[at]);
+    // What was accepted in bulk replaces no choice: undo takes the choice back before.
+    const back = choices[at].in_bulk && before[at].chosen !== null ? [{ ...one, key: `${one.key}-0`, chosen: null }] : [];
+    return [...back, { ...one, ...choices[at] }];
+  });
+  if (id) dispatch({ type: "queued", writes });
+  return before;
 }
 
 addEventListener("beforeunload", (event) => { if (column && !column.saved) event.preventDefault(); });
@@ -149,6 +173,7 @@ async function open(id) {
   const writes = getState().writes.filter((one) => one.to === addressOf(id) && one.reviewer === who);
   for (const one of [...decisions.map((choice) => ({ ...choice, concept: named.get(choice.chosen) })), ...writes]) put(items[one.term], one);
   start({ id, name, kb, sheet, items, saved: true });
+  for (const step of keptSteps()) bench.record(items[step.terms[0]], takenBack(step, who));
   return true;
 }
 

@@ -215,8 +215,9 @@ export function noteBench(page) {
  * A list of items with a `mention` each, which are decided one after the other. `decide` returns what
  * takes a decision back, or null if nothing was decided; `draw` gets the items that changed; `finished`
  * is called when nothing that follows is open, and when the last item is left, with this item.
+ * `undoEarlier` takes back what was decided before the list was there, and returns where.
  */
-export function listBench({ say, draw, decide, focusSearch, more = {}, finished = (_last) => {} }) {
+export function listBench({ say, draw, decide, focusSearch, more = {}, finished = (_last) => {}, undoEarlier = () => "" }) {
   /** @type {any[]} */
   let shown = [];
   /** @type {any} */
@@ -241,7 +242,11 @@ export function listBench({ say, draw, decide, focusSearch, more = {}, finished 
 
   const undo = () => {
     const last = undos.at(-1);
-    if (!last) { say("Nothing to undo."); return; }
+    if (!last) {
+      const where = undoEarlier();
+      say(where ? `Undone in “${where}”.` : "Nothing to undo.");
+      return;
+    }
     if (!last.back()) { say("What was decided since then is undone first, in its note."); return; }
     undos.pop();
     if (!shown.includes(last.item)) shown = [last.item, ...shown];
@@ -295,6 +300,13 @@ export function writeStep({ dispatch, getState, key }, changes, about) {
     else if (step && steps.includes(step)) return false;
     return true;  // also if the service has refused it
   };
+}
+
+/** Takes back what was decided last, and returns the name of its note; "" = there is nothing. */
+export function undoLast({ dispatch, getState, key }) {
+  const step = getState().undo.at(-1);
+  if (step) dispatch({ type: "undone", key: key() });
+  return step?.changes[0].name ?? "";
 }
 
 /**
@@ -352,7 +364,13 @@ export function queueBench(page) {
   };
 
   const bench = listBench({
-    ...page, decide, finished: load, more: { noMention: (one) => one && bench.choose(one, NO_MENTION) },
+    ...page, decide, finished: load,
+    undoEarlier() {
+      const where = undoLast(page);
+      if (where) load();
+      return where;
+    },
+    more: { noMention: (one) => one && bench.choose(one, NO_MENTION) },
   });
   return { ...bench, load, left: () => left };
 }

@@ -9,9 +9,10 @@ const TOGETHER = 500;  // decisions of a request
 const FIRST_WAIT = 500, LONGEST_WAIT = 5000;  // milliseconds before it is tried again
 const SLOW = 1500;  // milliseconds after which decisions that are on their way are counted
 const KEPT = "writes";  // not saved before a reload, in this tab
+const STEPS = "undo", MOST_STEPS = 50;  // what u takes back after a reload, in this tab
 
 /** @type {import("./state.js").State} */
-let state = { ...EMPTY, writes: JSON.parse(sessionStorage.getItem(KEPT) ?? "[]") };
+let state = { ...EMPTY, writes: readKept(KEPT), undo: readKept(STEPS) };
 /** @typedef {(state: import("./state.js").State, before: import("./state.js").State, event: any) => void} Listener */
 /** What looks at each new state. @type {Listener[]} */
 const listeners = [];
@@ -23,17 +24,24 @@ let written = 0;  // requests of decisions that were answered
 
 export const getState = () => state;
 
+/** What this tab has kept. @param {string} name @returns {any[]} */
+export function readKept(name) { return JSON.parse(sessionStorage.getItem(name) ?? "[]"); }
+
+/** Keeps a list in this tab, unless it is too long for the browser. @param {string} name @param {any[]} list */
+export function keep(name, list) {
+  try { sessionStorage.setItem(name, JSON.stringify(list)); } catch { /* the page goes on without it */ }
+}
+
 /** @param {import("./state.js").Event} event */
 export function dispatch(event) {
   const before = state;
   state = update(state, event);
   if (state.writes !== before.writes) {
-    try {
-      sessionStorage.setItem(KEPT, JSON.stringify(state.writes));
-    } catch { /* too many for the browser: it asks before it leaves */ }
+    keep(KEPT, state.writes);  // if it cannot, it asks before it leaves
     showSaved();
     flush();
   }
+  if (state.undo !== before.undo) keep(STEPS, state.undo.filter((step) => step.changes.every((one) => one.document)).slice(-MOST_STEPS));
   for (const listener of listeners) listener(state, before, event);
 }
 
