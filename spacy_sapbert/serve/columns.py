@@ -1,7 +1,7 @@
 """A column of terms on the page: tables are read, mapped and written as by `map`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
@@ -39,8 +39,7 @@ FORMATS: dict[str, str] = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     SSSOM_FORMAT: "text/tab-separated-values; charset=utf-8",
 }
-# What holds: the choice of a person, else a sure link; and how it is meant.
-FINAL, PREDICATE = "match_final", "match_predicate"
+PREDICATE = "match_predicate"  # how the choice of a person is meant
 TEXTS = (".csv", ".tsv", ".txt")
 Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
 
@@ -81,7 +80,7 @@ class MappedTable(BaseModel):
     """A table, and its terms with what was shown for them; nothing is looked up again.
 
     Attributes:
-        terms: The term of each row.
+        terms: The term of each row; "" = it has none.
         kb: The digest of the knowledge base, as /column/map answers it.
         subject: The column with the ids of the rows, for SSSOM; "" = none.
         reviewer: Who chose, for SSSOM.
@@ -102,7 +101,7 @@ class MappedTable(BaseModel):
         widths = {len(self.header), *map(len, self.rows)}
         if len(self.rows) != len(self.terms) or len(widths) > 1:
             raise wrong_request("as many `terms` as `rows`, each as wide as `header`")
-        if not self.mapped.keys() >= {*self.terms}:
+        if not self.mapped.keys() >= {*self.terms} - {""}:
             raise wrong_request("each of `terms` in `mapped`")
         if self.subject and self.subject not in self.header:
             raise wrong_request("`subject` to be one of `header`")
@@ -182,21 +181,31 @@ def write_mapped(
                 write_sssom(file, mappings, table.kb)
         else:
             k = max([1, *(len(o.found.candidates) for o in table.mapped.values())])
-            header = [*map(AsRead, table.header), *list_columns(k), FINAL, PREDICATE]
-            write_table(path, header, list_rows(table, k))
+            header = [*map(AsRead, table.header), *list_columns(k), PREDICATE]
+            write_table(path, header, list_rows(kb, table, k))
         return path.read_bytes()
 
 
-def list_rows(table: MappedTable, k: int) -> Iterator[list[Cell]]:
-    """Yield the rows with what was found, as `map` writes them."""
-    place = list_columns(k).index(CHOSEN)
+def list_rows(kb: KnowledgeBase, table: MappedTable, k: int) -> Iterator[list[Cell]]:
+    """Yield the rows with the columns of `map`.
+
+    The concept is what a person chose, else a sure link; what was proposed stands in
+    the columns of the candidates. A row without a term has empty cells.
+    """
+    columns, width = list_columns(k), len(list_columns(0))
+    place = columns.index(CHOSEN)
     for row, term in zip(table.rows, table.terms, strict=True):
-        one = table.mapped[term]
-        cells = list_cells(term, one.found, k)
-        if one.predicate in ("", "exact"):  # `teach` reads it
-            cells[place] = one.chosen
-        final = one.chosen or one.found.final
-        yield [*map(from_json, row), *cells, final, one.predicate]
+        cells: list[Cell] = [None] * (len(columns) + 1)
+        if term:
+            one = table.mapped[term]
+            answer = apply_choice(kb, one.found, one.chosen)
+            if not one.chosen:
+                answer = replace(answer, cui=one.found.final)
+            cells = list_cells(term, answer, 0)
+            cells += [*list_cells(term, one.found, k)[width:], one.predicate]
+            if one.predicate in ("", "exact"):  # `teach` reads it
+                cells[place] = one.chosen
+        yield [*map(from_json, row), *cells]
 
 
 def list_mappings(
@@ -205,6 +214,8 @@ def list_mappings(
     """Yield the mapping of each row, as SSSOM has it."""
     today = datetime.now(tz=UTC).date()
     for row, term in zip(table.rows, table.terms, strict=True):
+        if not term:
+            continue
         one = table.mapped[term]
         subject = ""
         if table.subject:

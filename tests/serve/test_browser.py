@@ -759,10 +759,62 @@ def test_what_is_accepted_in_bulk_is_no_choice_of_a_person(page, tmp_path):
         found[format] = [*csv.DictReader(lines, delimiter=delimiter)]
         page.click("summary:has-text('Download')")
     fever, aspirin, _ = found["csv"]
-    assert (fever["match_chosen"], fever["match_final"]) == ("", "C0000004")
-    assert (aspirin["match_chosen"], aspirin["match_final"]) == ("C0000006",) * 2
+    assert (fever["match_chosen"], fever["match_id"]) == ("", "C0000004")
+    assert (aspirin["match_chosen"], aspirin["match_id"]) == ("C0000006",) * 2
     kinds = [one["mapping_justification"] for one in found["sssom.tsv"]]
     assert kinds[:2] == ["semapv:LexicalMatching", "semapv:ManualMappingCuration"]
+
+
+def test_rows_of_one_term_are_one_and_a_history_decides_the_next_table(page, tmp_path):
+    become(page, "Hana")
+    page.click("nav a[href='#column']")
+    rows = "what,ward\nFunny turn,A\nfunny  TURN,B\n,C\nf/h fever,D\nMI,E\nmi,F\n"
+    open_table(page, rows, "first.csv", which="what")
+    page.wait_for_selector("tr[aria-current]:has-text('Funny turn × 2')")
+    current = page.locator("tr[aria-current]")
+    playwright.expect(current).to_contain_text("ward: A")
+    playwright.expect(page.locator("[aria-label=Terms] tbody tr")).to_have_count(4)
+    read = page.locator("[aria-label=Terms] tr:has-text('f/h fever')")
+    playwright.expect(read).to_contain_text("read as “fever”")
+    page.keyboard.press("/")
+    page.keyboard.type("appendectomy")
+    page.keyboard.press("Enter")
+    page.fill("#filter", "e")
+    page.select_option("#of", label="ward")
+    playwright.expect(page.locator("[aria-label=Terms] tbody tr")).to_have_count(1)
+    page.click("summary:has-text('All shown')")
+    page.click("#nothing")
+    say(page, "1 decided")
+    expect_saved(page)
+    saved = {}
+    for name in ("csv", "history.json"):
+        page.click("summary:has-text('Download')")
+        with page.expect_download() as waiting:
+            page.click(f".menu button:text-is('{name}')")
+        waiting.value.save_as(tmp_path / name)
+        saved[name] = (tmp_path / name).read_text("utf8")
+        page.click("summary:has-text('Download')")
+    first, second, empty, family, mi, other = csv.DictReader(saved["csv"].splitlines())
+    assert first["match_id"] == second["match_id"] == "C0000008"
+    assert first["match_1_id"] != "C0000008"  # what was proposed
+    assert (empty["match_id"], empty["match_status"]) == ("", "")
+    assert (family["match_id"], mi["match_id"]) == ("", "")
+    assert other["match_chosen"] == ""
+    choices = json.loads(saved["history.json"])["choices"]
+    assert [one["chosen"] for one in choices] == ["C0000008", "NIL"]
+    page.click("nav a[href='#column']")
+    open_table(page, "term\nfever\nFUNNY TURN\nMI\n", "next.csv")
+    page.wait_for_selector("tr[aria-current]:has-text('fever')")
+    page.click("summary:has-text('All shown')")
+    page.set_input_files("#history", tmp_path / "csv")
+    say(page, "is no history of a column")
+    page.set_input_files("#history", tmp_path / "history.json")
+    say(page, "2 decided")
+    expect_saved(page)
+    page.reload()
+    page.wait_for_selector(".facets:has-text('decided ✓ 2')")
+    decided = page.locator("[aria-label=Terms] tr:has-text('Appendectomy C0000008')")
+    playwright.expect(decided).to_contain_text("FUNNY TURN")
 
 
 # The page gets no answer to what it sends to addresses with an ending, until `allow`.

@@ -72,12 +72,16 @@ export async function attempt(doing, work) {
 export async function saveFile(path, options = {}) {
   const answer = await attempt("Writing …", () => send(path, options));
   if (!answer) return false;
-  const name = answer.headers.get("content-disposition")?.match(/"(.+)"/)?.[1];
-  const address = URL.createObjectURL(await answer.blob());
+  saveBlob(answer.headers.get("content-disposition")?.match(/"(.+)"/)?.[1], await answer.blob());
+  return true;
+}
+
+/** Downloads what the page has made. @param {string|undefined} name @param {Blob} blob */
+export function saveBlob(name, blob) {
+  const address = URL.createObjectURL(blob);
   make("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
   say("Downloaded.");
-  return true;
 }
 
 /** The name at the top. */

@@ -1,7 +1,7 @@
 // Column: a table with a column of terms, mapped, corrected and downloaded. What was shown
 // is what is written. A service with reviews keeps it, and each choice when it is made.
 
-import { attempt, get, post, remove, reviewer, saveFile, send, withJson } from "./api.js";
+import { attempt, get, post, remove, reviewer, saveBlob, saveFile, send, withJson } from "./api.js";
 import { PAGE, listKeys, makeList, menu, nameWithCode, workbench } from "./bench.js";
 import { listBench } from "./deciding.js";
 import { countOf, fileField, fill, growingTable, later, localTime, make, said, say, select, strength, sureButton } from "./dom.js";
@@ -10,12 +10,15 @@ import { NIL, changeOf, isOpen, newMention } from "./state.js";
 
 const AT_ONCE = 100;  // terms of a request
 const CANDIDATES = 5;
+const LONGEST_SHORT = 5;  // characters of an abbreviation, whose letters say what it is
+const SHOWN_ROWS = 3;  // of a term
+const TERMS = /^(term|name|label|text|mention|diagnosis|description)s?$/i;  // headers of columns of terms
 const LONGEST_NAME = 200;  // characters
 const STEPS = "undo of", MOST_STEPS = 50;
 const DRAFT = "terms";  // what is not mapped yet outlives a reload
 const STATES = { decided: "decided ✓", accepted: "accepted ✓", exact: "exact", linked: "linked", review: "to review", none: "nothing found" };
 const RELATIONS = ["exact", "broad", "narrow", "related"];
-const ALL = { state: "", words: "", sort: "" };
+const ALL = { state: "", words: "", of: "", sort: "" };
 /** How rows are sorted. @type {{[name: string]: (a: any, b: any) => number}} */
 const SORTS = {
   term: (a, b) => a.mention.text.localeCompare(b.mention.text),
@@ -27,7 +30,7 @@ const SORTS = {
  * @property {number} number its place among the terms
  * @property {import("./state.js").Mention} mention
  * @property {any} found what the service said of it
- * @property {number} times
+ * @property {any[][]} rows of the table that have it
  * @property {string} relation of the term to what is chosen
  * @property {boolean} inBulk it was accepted with all that is sure: in a download it is no choice of a person
  * @property {any[]} verdicts on the ids that its rows have
@@ -56,6 +59,9 @@ let view = null;
 const chanceOf = ({ found: { candidates: [first] } }) => first?.probability ?? -1;
 const stateOf = ({ mention, found, inBulk }) => (isOpen(mention) ? found.status : inBulk ? "accepted" : "decided");
 const textOf = (cell) => (cell === null ? "" : typeof cell === "object" ? cell.date : String(cell));
+const termOf = (row, place) => textOf(row[place]).trim().replace(/\s+/g, " ");
+/** Equal for terms that are one, in whatever letters and blanks; a short one in capitals is another word. */
+const keyOf = (term) => (term.length <= LONGEST_SHORT && term === term.toUpperCase() ? term : term.toLowerCase());
 const addressOf = (id) => `reviews/columns/${id}/choices`;
 const itemsOf = () => column?.items ?? [];
 
@@ -167,8 +173,8 @@ async function open(id) {
   const found = await attempt("Reading …", () => readDecisions(() => get(`reviews/columns/${id}?reviewer=${encodeURIComponent(who)}`)));
   if (!found) return false;
   const { name, kb, sheet, decisions, concepts } = found;
-  const times = countTerms(sheet);
-  const items = found.terms.map((one, number) => newItem(one.term, number, one.found, times, one.verdicts));
+  const rows = groupRows(sheet);
+  const items = found.terms.map((one, number) => newItem(one.term, number, one.found, rows, one.verdicts));
   const named = new Map(concepts.map((one) => [one.cui, one]));
   const writes = getState().writes.filter((one) => one.to === addressOf(id) && one.reviewer === who);
   for (const one of [...decisions.map((choice) => ({ ...choice, concept: named.get(choice.chosen) })), ...writes]) put(items[one.term], one);
@@ -177,17 +183,20 @@ async function open(id) {
   return true;
 }
 
-/** The number of rows of each term. */
-function countTerms({ rows, place }) {
-  const times = new Map();
-  for (const row of rows) times.set(textOf(row[place]), (times.get(textOf(row[place])) ?? 0) + 1);
-  return times;
+/** The rows of each term, by its key; empty cells are none. @returns {Map<string, any[][]>} */
+function groupRows({ rows, place }) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = keyOf(termOf(row, place));
+    if (key) groups.set(key, [...groups.get(key) ?? [], row]);
+  }
+  return groups;
 }
 
 /** @returns {Item} */
-function newItem(term, number, found, times, verdicts = []) {
+function newItem(term, number, found, rows, verdicts = []) {
   const mention = newMention({ ...found, text: term, start: 0, end: 0 });
-  return { number, found, mention, times: times.get(term) ?? 0, relation: "", inBulk: false, verdicts };
+  return { number, found, mention, rows: rows.get(keyOf(term)) ?? [], relation: "", inBulk: false, verdicts };
 }
 
 /** @param {Column|null} opened */
@@ -223,9 +232,15 @@ export async function render(main, info, id) {
   const tools = make("div", { class: "row" },
     make("button", { id: "accept", onclick: () => { bench.more.sure(); list.focus(); } }, "Accept sure ", make("kbd", {}, "a")),
     make("label", {}, "Search ", words),
+    select("of", "in", [["", "all columns"], ...(column?.sheet.header ?? []).map((name, at) => [String(at), name || `column ${at + 1}`])], filter.of, (of) => narrow({ of })),
     select("sort", "Sort by", [["", "row"], ...Object.keys(SORTS).map((one) => [one, one])], filter.sort, (sort) => narrow({ sort })),
     facets,
-    menu("Download", ...offered.formats.map((format) => make("button", { onclick: () => save(format) }, format))),
+    menu("All shown",
+      make("button", { id: "first", onclick: () => decideShown(({ mention: { candidates: [one] } }) => one && { chosen: one.cui, predicate: "exact" }) }, "Accept the first candidate of each"),
+      make("button", { id: "nothing", onclick: () => decideShown(() => ({ chosen: NIL, predicate: "" })) }, "No concept in this vocabulary"),
+      fileField("history", "As in a history", { accept: ".json" }, ([one]) => runHistory(one))),
+    menu("Download", ...offered.formats.map((format) => make("button", { onclick: () => save(format) }, format)),
+      make("button", { onclick: saveHistory }, "history.json"), make("span", { class: "dim" }, "What was decided, to be run on the next table.")),
     menu("Keys", listKeys(bench)));
   const title = column?.id
     ? [make("a", { href: "#column", class: "back" }, "All columns"), make("h2", { dir: "auto" }, column.name)]
@@ -286,13 +301,15 @@ function askColumns(info) {
   const { name, found } = read;
   const names = (header) => header.map((column, place) => column || `column ${place + 1}`);
   const first = make("input", { type: "checkbox", id: "headless" });
-  let [place, subject, claimed] = ["0", "", ""];
   const columns = names(found.header).map((name, at) => [String(at), name]);
-  fill(view.ask, select("which", "Column of the terms", columns, place, (value) => { place = value; }),
+  const known = columns.filter(([, name]) => columns.length === 1 || TERMS.test(name.trim()));
+  let [place, subject, claimed] = [known.length === 1 ? known[0][0] : "", "", ""];
+  fill(view.ask, select("which", "Column of the terms", [...(place ? [] : [["", "choose"]]), ...columns], place, (value) => { place = value; }),
     select("subject", "Column of ids", [["", "none"], ...columns], subject, (value) => { subject = value; }),
     select("claimed", "Ids to verify", [["", "none"], ...columns], claimed, (value) => { claimed = value; }),
     make("label", {}, first, " the first row is no header"),
     make("button", { class: "main", onclick: () => {
+      if (!place) { say("Choose the column of the terms."); return; }
       const rows = first.checked ? [found.header, ...found.rows] : found.rows;
       const header = first.checked ? names(found.header.map(() => "")) : found.header;
       const sheet = { header, rows, place: Number(place), subject: subject && header[Number(subject)] };
@@ -306,8 +323,9 @@ function askColumns(info) {
  */
 async function map(name, sheet, claimed, info) {
   const own = view;  // it is not left for another part when the column is mapped
-  const times = countTerms(sheet);
-  const terms = [...times.keys()];
+  const rows = groupRows(sheet);
+  const terms = [...rows.values()].map(([row]) => termOf(row, sheet.place));
+  if (!terms.length) { say("That column has no terms.", true); return; }
   /** @type {Item[]} */
   const items = [];
   let kb = "";
@@ -316,8 +334,8 @@ async function map(name, sheet, claimed, info) {
     const part = terms.slice(place, place + AT_ONCE);
     const answer = await attempt("", () => post("column/map", { terms: part, k: CANDIDATES }));
     if (!answer) return;
-    items.push(...answer.found.map((found, at) => newItem(part[at], place + at, found, times)));
-    if (claimed !== null && !await verify(items.slice(-part.length), sheet, claimed)) return;
+    items.push(...answer.found.map((found, at) => newItem(part[at], place + at, found, rows)));
+    if (claimed !== null && !await verify(items.slice(-part.length), claimed)) return;
     kb = answer.kb;
   }
   const id = info.reviews ? await attempt("Saving …", () => post("reviews/columns", {
@@ -336,10 +354,9 @@ async function map(name, sheet, claimed, info) {
 }
 
 /** Asks whether the ids that rows of terms have are right, and returns whether it was answered. */
-async function verify(some, { rows, place }, claimed) {
-  const ids = new Map(some.map((item) => [item.mention.text, new Set()]));
-  for (const row of rows) ids.get(textOf(row[place]))?.add(textOf(row[claimed]).trim());
-  const pairs = some.flatMap((item) => [...ids.get(item.mention.text) ?? []].filter(Boolean).map((id) => ({ item, id })));
+async function verify(some, claimed) {
+  const pairs = some.flatMap((item) =>
+    [...new Set(item.rows.map((row) => textOf(row[claimed]).trim()))].filter(Boolean).map((id) => ({ item, id })));
   for (let at = 0; at < pairs.length; at += AT_ONCE) {
     const part = pairs.slice(at, at + AT_ONCE);
     const answer = await attempt("", () => post("verify", { texts: part.map(({ item }) => item.mention.text), ids: part.map(({ id }) => id) }));
@@ -354,7 +371,8 @@ function narrow(values) {
   filter = { ...filter, ...values };
   const words = filter.words.toLowerCase();
   const shown = itemsOf().filter((item) =>
-    (!filter.state || stateOf(item) === filter.state) && item.mention.text.toLowerCase().includes(words));
+    (!filter.state || stateOf(item) === filter.state)
+    && (!words || item.rows.some((row) => row.some((cell, at) => (filter.of === "" || at === Number(filter.of)) && textOf(cell).toLowerCase().includes(words)))));
   bench.fill(filter.sort ? shown.sort(SORTS[filter.sort]) : shown);
 }
 
@@ -372,11 +390,22 @@ function draw(changed) {
   }, `${name} ${count}`)));
 }
 
+/** What else the rows of a term have. @param {Item} item */
+function othersOf({ rows }) {
+  if (!column) return [];
+  const { header, place } = column.sheet;
+  const texts = rows.slice(0, SHOWN_ROWS).map((row) => header.flatMap((name, at) =>
+    (at === place || !textOf(row[at]).trim() ? [] : [`${name}: ${textOf(row[at])}`])).join(", ")).filter(Boolean);
+  return [...new Set(texts)].map((text) => make("div", { class: "dim", dir: "auto" }, text));
+}
+
 function cellsOf(item) {
-  const { mention, found: { candidates: [first] }, times, relation, verdicts } = item;
+  const { mention, found: { candidates: [first], dropped, read_as: readAs }, rows, relation, verdicts } = item;
   const cui = mention.chosen ?? mention.cui;
   return [
-    make("span", { dir: "auto" }, mention.text, times > 1 && make("span", { class: "dim" }, ` × ${times}`)),
+    make("span", { dir: "auto" }, mention.text, rows.length > 1 && make("span", { class: "dim" }, ` × ${rows.length}`),
+      dropped.length > 0 && make("div", { class: "dim" }, `read as “${readAs}”, without ${dropped.join(", ")}`),
+      ...(item === bench.item() ? othersOf(item) : [])),
     cui ? nameWithCode(cui, mention) : first && make("span", { class: "dim" }, nameWithCode(first.cui, mention), " ?"),
     mention.certainty === "tied" ? "several fit" : first ? strength(first) : "",
     `${STATES[stateOf(item)] ?? stateOf(item)}${relation && relation !== "exact" ? `, ${relation}` : ""}`,
@@ -384,12 +413,46 @@ function cellsOf(item) {
   ];
 }
 
+/** Decides what is shown and open, as one step. @param {(item: Item) => any} choiceOf undefined = it stays open */
+function decideShown(choiceOf) {
+  const some = bench.shown().filter((item) => isOpen(item.mention) && choiceOf(item));
+  const back = some.length ? change(some, choiceOf) : null;
+  if (!back) { if (!some.length) say("Nothing that is shown can be decided so."); return; }
+  bench.record(some[0], back);
+  draw();
+  bench.showOpen(some[0]);
+  say(`${some.length} decided, u takes ${some.length === 1 ? "it" : "them"} back.`);
+}
+
+/** Downloads what was decided one by one. */
+function saveHistory() {
+  if (!column) return;
+  const { sheet: { header, place }, kb, items } = column;
+  const choices = items.filter((item) => stateOf(item) === "decided")
+    .map(({ mention, relation }) => ({ term: mention.text, chosen: mention.chosen, predicate: relation }));
+  saveBlob("history.json", new Blob([JSON.stringify({ column: header[place], kb, choices }, null, 1)], { type: "application/json" }));
+}
+
+/** Decides as it was decided in another table, where the terms are the same. @param {File} file */
+async function runHistory(file) {
+  let found = new Map();
+  try {
+    const { choices } = JSON.parse(await file.text());
+    const isChoice = ({ term, chosen, predicate }) => [term, chosen].every((one) => one && typeof one === "string") && ["", ...RELATIONS].includes(predicate);
+    if (!choices.every(isChoice)) throw new Error();
+    found = new Map(choices.map(({ term, ...choice }) => [keyOf(term), choice]));
+  } catch { say(`“${file.name}” is no history of a column: download one under Download.`, true); return; }
+  narrow(ALL);
+  decideShown(({ mention }) => found.get(keyOf(mention.text)));
+}
+
 async function save(format) {
   if (!column) return;
   const { sheet: { header, rows, place, subject }, kb, items } = column;
+  const texts = new Map(items.map(({ mention: { text } }) => [keyOf(text), text]));
   const body = {
     header, rows, kb, subject, reviewer: reviewer(),
-    terms: rows.map((row) => textOf(row[place])),
+    terms: rows.map((row) => texts.get(keyOf(termOf(row, place))) ?? ""),
     mapped: Object.fromEntries(items.map(({ mention, found, relation, inBulk }) =>
       [mention.text, { found, chosen: inBulk ? "" : mention.chosen ?? "", predicate: relation }])),
   };
