@@ -263,7 +263,8 @@ def describe_candidate(candidate: Candidate | None) -> list[Cell]:
     """Return the cells of `OF_CANDIDATES`."""
     if candidate is None:
         return [None] * len(OF_CANDIDATES)
-    return [candidate["cui"], candidate["name"], candidate["alias"], candidate["score"]]
+    score = candidate["score"] or None  # what a person found has none
+    return [candidate["cui"], candidate["name"], candidate["alias"], score]
 
 
 def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:

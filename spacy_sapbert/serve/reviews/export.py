@@ -3,9 +3,10 @@
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ...formats.entities import LinkedDoc, LinkedEntity, describe_mention
 from ...formats.format_table import list_formats, load_writer
@@ -55,9 +56,16 @@ def list_answers(
 
 
 def make_entity(
-    kb: KnowledgeBase, document: ReviewedDocument, decision: Decision
+    kb: KnowledgeBase,
+    document: ReviewedDocument,
+    decision: Decision,
+    candidates: Sequence[Any],
 ) -> LinkedEntity:
-    """Return a decision as a linked entity."""
+    """Return a decision as a linked entity.
+
+    Args:
+        candidates: What was found for the mention, as the page shows it.
+    """
     chosen = None if decision.chosen == NIL else decision.chosen
     concept = kb.concept(chosen) if chosen else None
     text = document.text[decision.start : decision.end]
@@ -67,6 +75,12 @@ def make_entity(
         entity["name"] = concept.name
         entity["types"], entity["codes"] = concept.types, concept.codes
     entity["note"] = None if chosen else "reviewed"
+    ranked: list[Any] = [{**one, "rank": n} for n, one in enumerate(candidates, 1)]
+    entity["candidates"] = ranked
+    for one in candidates:
+        if one["cui"] == chosen:
+            entity["score"], entity["probability"] = one["score"], one["probability"]
+            entity["tie"] = one["tie"]
     return entity
 
 
@@ -85,7 +99,13 @@ def make_docs(
             shown = f"{shown}-{document.id[:8]}"
         if reviewer is None:
             shown = f"{shown}-{name}"
-        entities = [make_entity(kb, document, o) for o in decisions if o.is_mention]
+        links = store.links(document.id, kb.manifest.digest) or []
+        found = {(one["start"], one["end"]): one["candidates"] for one in links}
+        entities = [
+            make_entity(kb, document, one, found.get((one.start, one.end), []))
+            for one in decisions
+            if one.is_mention
+        ]
         yield LinkedDoc(shown, document.text, entities)
 
 
