@@ -73,6 +73,13 @@ def serve(
         help="Processes behind the port, each with a pipeline of its own; with several "
         "there is no teaching and no /metrics.",
     ),
+    context: list[str] = typer.Option(
+        [],
+        metavar="ATTRIBUTE=KIND",
+        help="Attribute of entities that another component sets, and what it says if "
+        "it is true: negated, past, family or suspected; negex, is_negated, "
+        "is_historical, is_family and others are known. May be repeated.",
+    ),
     setting: list[str] = SETTING,
 ) -> None:
     """kb/ or pipeline -> a service on a port of this machine
@@ -98,6 +105,7 @@ def serve(
     from ..serve.settings import (
         Settings,
         check_remote,
+        read_contexts,
         read_limits,
         read_public_url,
     )
@@ -117,6 +125,7 @@ def serve(
         public_url=public,
         workers=workers,
     )
+    contexts = read_contexts(context)
     log = EventLog()
     options = gather_options(setting)
     detector, name = choose_pipeline(kb, pipeline)
@@ -130,7 +139,7 @@ def serve(
         nlp, linker = open_pipeline(
             detector, lang=lang, kb=name, options=options, engine=engine
         )
-        service = Service(nlp, linker, limits=settings.limits)
+        service = Service(nlp, linker, limits=settings.limits, contexts=contexts)
         service.start()
         run_server(service, settings, bound, log, store)
 

@@ -5,7 +5,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NotRequired
+from typing import Any, Literal, NamedTuple, NotRequired
 from urllib.parse import quote
 
 from spacy.tokens import Doc, Span
@@ -44,6 +44,17 @@ UNBROKEN = re.compile(f"[^{BREAKING}]+")
 BLANKS = re.compile(r"\s+")
 OF_CONCEPT = ("name", "score", "probability", "types", "codes")
 BY_ID = "id"  # a tie that only the order of the ids decides
+# What a text says of a mention, other than that it is so; "" = it is so.
+Context = Literal["", "negated", "past", "family", "suspected"]
+# Attributes that detectors of other packages set, and what they say if they are true.
+CONTEXTS: Mapping[str, Context] = {
+    "negex": "negated",
+    "is_negated": "negated",
+    "is_historical": "past",
+    "is_family": "family",
+    "is_hypothetical": "suspected",
+    "is_uncertain": "suspected",
+}
 UNKNOWN_LANGUAGE = "xx"  # spaCy's code for several languages
 NOT_IN_IDS = re.compile(r"[|+\s]")  # they separate ids and fields
 
@@ -76,6 +87,8 @@ class LinkedEntity(TypedDict):
         note: See `AttributeNames`.
         tie: The evidence that decided among concepts of equal score, or "id"; of the
             concept or, if there is none, of the first candidate.
+        context: See `CONTEXTS`; only if a component of the pipeline has set one, or a
+            reviewer; so is `comment`.
     """
 
     start: int
@@ -91,6 +104,8 @@ class LinkedEntity(TypedDict):
     candidates: list[Candidate]
     note: str | None
     tie: str | None
+    context: NotRequired[Context]
+    comment: NotRequired[str]
 
 
 class LinkedDoc(NamedTuple):
@@ -138,6 +153,21 @@ def read_attribute(
     return [span._.get(name) for span in spans]
 
 
+def read_contexts(
+    doc: Doc, spans: Sequence[Span], key: str | None, contexts: Mapping[str, Context]
+) -> list[Context]:
+    """Return what the text says of each span, by the first attribute that is true."""
+    known = [name for name in contexts if Span.has_extension(name)]
+    found: list[Context] = [""] * len(spans)
+    for name in known:
+        values = read_attribute(doc, spans, key, name)
+        found = [
+            contexts[name] if not said and value is True else said
+            for said, value in zip(found, values, strict=True)
+        ]
+    return found
+
+
 def describe_mention(
     start: int, end: int, text: str, label: str, cui: str | None
 ) -> LinkedEntity:
@@ -164,12 +194,14 @@ def describe_entities(
     *,
     spans_key: str | None = None,
     names: AttributeNames = ATTRIBUTE_NAMES,
+    contexts: Mapping[str, Context] = CONTEXTS,
 ) -> list[LinkedEntity]:
     """Return the linked entities of a document, sorted by offset."""
     spans = list(doc.ents if spans_key is None else doc.spans.get(spans_key, ()))
-    columns = (read_attribute(doc, spans, spans_key, name) for name in names[:3])
+    columns: Any = [read_attribute(doc, spans, spans_key, name) for name in names[:3]]
+    columns.append(read_contexts(doc, spans, spans_key, contexts))
     described: list[LinkedEntity] = []
-    for span, cui, found, note in zip(spans, *columns, strict=True):
+    for span, cui, found, note, context in zip(spans, *columns, strict=True):
         candidates = [plain_candidate(candidate) for candidate in found or ()]
         # a Doc saved without user data has no custom attributes
         cui = cui or (span.kb_id_ if span.kb_id_ != NIL else None) or None
@@ -182,6 +214,8 @@ def describe_entities(
         known = {name: chosen.get(name) for name in OF_CONCEPT}
         entity |= {name: value for name, value in known.items() if value is not None}
         entity |= {"candidates": candidates, "note": note, "tie": tied.get("tie")}
+        if context:
+            entity["context"] = context
         described.append(entity)
     return sorted(described, key=lambda entity: (entity["start"], entity["end"]))
 

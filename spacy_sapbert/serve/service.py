@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import SapbertError
 from ..formats.documents import Document
-from ..formats.entities import LinkedEntity, describe_entities
+from ..formats.entities import CONTEXTS, Context, LinkedEntity, describe_entities
 from ..formats.inputs.reading import MOST_RUN, measure_run, too_many_signs
 from ..kb.knowledge_base import KnowledgeBase
 from ..linking.link import Linked
@@ -53,6 +53,7 @@ class Service:
 
     Args:
         nlp: The pipeline, completed by `complete_pipeline`.
+        contexts: Attributes of entities, and what they say if they are true.
 
     Attributes:
         kb: The knowledge base in use; a request reads this once.
@@ -64,6 +65,7 @@ class Service:
         linker: SapbertLinker,
         *,
         limits: Limits = DEFAULT_LIMITS,
+        contexts: Mapping[str, Context] = CONTEXTS,
     ) -> None:
         self.nlp = nlp
         self.linker = linker
@@ -71,6 +73,7 @@ class Service:
         self.kb = linker.kb
         self.options = linker.options
         self.limits = limits
+        self.contexts = contexts
         self.metrics = Metrics()
         self.verifier: Verifier | None = None  # made when first used
         self.thread = LinkingThread(
@@ -226,7 +229,10 @@ class Service:
                     results[number] = TextResult([], doc, digest)
                 else:
                     found = describe_entities(
-                        doc, spans_key=linker.spans_key, names=linker.attrs
+                        doc,
+                        spans_key=linker.spans_key,
+                        names=linker.attrs,
+                        contexts=self.contexts,
                     )
                     results[number] = TextResult(found, None, digest)
         return [results[number] for number in range(len(texts))]

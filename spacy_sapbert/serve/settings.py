@@ -1,13 +1,14 @@
 """Settings of a service: where it listens, who may use it, and its limits."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from ..errors import SapbertError
+from ..formats.entities import CONTEXTS, Context
 from .access import Access
 
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
@@ -56,6 +57,22 @@ def read_limits(given: Iterable[str]) -> Limits:
             )
         changed[name] = type(known[name])(int(number[:12]))
     return replace(DEFAULT_LIMITS, **changed)
+
+
+def read_contexts(given: Iterable[str]) -> Mapping[str, Context]:
+    """Return what attributes of entities say, some of them others: "neg=negated"."""
+    contexts: dict[str, Any] = dict(CONTEXTS)
+    kinds = [one for one in get_args(Context) if one]
+    for text in given:
+        name, _, kind = text.partition("=")
+        if not name or kind not in kinds:
+            raise SapbertError(
+                "E331",
+                f"Expected `--context ATTRIBUTE=KIND` with one of {', '.join(kinds)}, "
+                f"but got {text[:60]!r}. Correct it.",
+            )
+        contexts[name] = kind
+    return contexts
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,28 @@ test("what the same person decides in another tab is shown, unless it is newer h
   assert.equal(state.note.mentions.length, 2);
 });
 
+test("what is noted on a mention is written beside its decision, and a does not accept it", () => {
+  const page = {
+    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {},
+    reviewer: () => "Ada", key: () => "key", pause: () => new Promise(() => {}), focusSearch() {}, focusComment() {}, go() {},
+    selected: () => null, missed: () => null, service: {},
+  };
+  let state = update(EMPTY, { type: "opened", note: noteOf(sure(0, 1), { ...sure(2, 3), context: "negated" }, sure(4, 5)) });
+  const bench = noteBench(page);
+  bench.more.context(bench.item());  // the first one too
+  bench.remark(bench.item(), { comment: "see the letter", asks: true });
+  assert.deepEqual(state.note.mentions[0].remark, { context: "negated", comment: "see the letter", asks: true });
+  bench.more.sure();
+  assert.deepEqual(state.note.mentions.map((one) => one.chosen), [null, null, "C1"]);
+  const remarks = state.writes.filter((one) => one.to);
+  assert.deepEqual(remarks.map(({ to, document, start, context, comment, asks }) => [to, document, start, context, comment, asks]),
+    [["reviews/remarks", "d", 0, "negated", "", false], ["reviews/remarks", "d", 0, "negated", "see the letter", true]]);
+  const again = addDecisions(noteOf(sure(0, 1)), state.writes);
+  assert.equal(again.mentions[0].chosen, null);  // a remark is no decision
+  state = update(state, { type: "refused", keys: ["key"] });
+  assert.equal(state.note.mentions[0].remark, null);
+});
+
 test("nothing changes a state that is known", () => {
   const freeze = (value) => {
     if (value && typeof value === "object") Object.values(Object.freeze(value)).forEach(freeze);
@@ -246,6 +268,7 @@ function person(latency, where, isDecided = false) {
     selected: () => span,
     missed: () => null,
     focusSearch() { field = true; },
+    focusComment() {},
     go(id) { if (id) answer(() => { bench = makeBench(); state = update(state, { type: "opened", note: noteNamed(id) }); }); else bench = null; },
   };
   const makeBench = () => (where === "queue" ? queueBench(page) : noteBench(page));
@@ -349,7 +372,7 @@ async function checkPair(first, second, { latency, gap, where, select, held, isD
   }
   // Nothing that was shown as decided is lost: the last write of a place is what the note shows.
   for (const mention of one.state().note?.mentions ?? []) {
-    const last = one.written.findLast((write) => write.document === one.state().note.id && write.start === mention.start && write.end === mention.end);
+    const last = one.written.findLast((write) => !write.to && write.document === one.state().note.id && write.start === mention.start && write.end === mention.end);
     if (last) assert.equal(mention.chosen, last.chosen, label);
   }
   return one;

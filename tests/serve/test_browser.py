@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from spacy.tokens import Span
 
 from spacy_sapbert.serve.access import Access, Role
 from spacy_sapbert.serve.reviews.store import ReviewStore
@@ -401,6 +402,62 @@ def test_the_code_stands_beside_each_name_and_details_by_a_key(page, reviewed):
     page.click("#map")
     row = page.locator("[aria-label=Terms] tr:has-text('C0000001 · I21')")
     playwright.expect(row).to_have_count(1)
+
+
+def test_what_is_negated_is_seen_kept_and_not_accepted_with_what_is_sure(
+    page, tmp_path
+):
+    """A component of the pipeline has said it: `Span.is_negated` of another package."""
+    Span.set_extension("is_negated", getter=lambda span: span.start > 0)
+    try:
+        become(page, "Nia")
+        link(page, "Fever, and no headache, aspirin.", "negated")
+    finally:
+        Span.remove_extension("is_negated")
+    headache = page.locator(".text .mention[data-name^='negated: Headache']")
+    playwright.expect(headache).to_have_count(1)
+    page.keyboard.press("a")
+    say(page, "1 accepted, u takes it back. 2 left: negated")
+    page.click(".text .mention:has-text('aspirin')")
+    page.keyboard.press("t")  # past
+    page.select_option("#context", label="it is so")
+    page.locator(CURRENT).focus()
+    page.keyboard.press("k")
+    page.keyboard.type("Since when?")
+    page.keyboard.press("Enter")
+    page.check("#asks")
+    page.locator(CURRENT).focus()
+    page.keyboard.press("a")
+    say(page, "1 accepted, u takes it back. 1 left: negated")
+    page.click(".text .mention:has-text('headache')")
+    page.keyboard.press("Enter")
+    expect_decided(page, 3)
+    expect_saved(page)
+    page.reload()
+    page.click(".text .mention:has-text('aspirin')")
+    playwright.expect(page.locator("#comment")).to_have_value("Since when?")
+    assert page.is_checked("#asks")
+    become(page, "Otto")
+    page.click(".text .mention:has-text('aspirin')")
+    page.wait_for_selector(".remark:has-text('Nia asks: Since when?')")
+    page.click("nav a[href='#notes']")
+    page.select_option("#which", label="asked")
+    page.wait_for_selector("#list tr:has-text('negated'):has-text('1 question')")
+    become(page, "Nia")
+    page.click("summary:has-text('Download')")
+    page.select_option("#who", label="Nia")
+    page.select_option("#kind", label="jsonl")
+    with page.expect_download() as waiting:
+        page.click("#export")
+    waiting.value.save_as(tmp_path / "decisions.jsonl")
+    lines = map(json.loads, (tmp_path / "decisions.jsonl").read_text().splitlines())
+    (found,) = (one["entities"] for one in lines if one["id"] == "negated")
+    assert [(o["text"], o.get("context"), o.get("comment")) for o in found] == [
+        ("Fever", None, None),
+        ("headache", "negated", None),
+        ("aspirin", None, "Since when?"),
+    ]
+    assert all(one["candidates"] for one in found)
 
 
 def test_undo_takes_back_what_was_decided_before_a_reload(page, reviewed):

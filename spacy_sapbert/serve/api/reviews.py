@@ -29,6 +29,8 @@ from ..reviews.decisions import (
     Decision,
     Name,
     NewDecision,
+    NewRemark,
+    Remark,
     Request,
 )
 from ..reviews.imports import import_uploads
@@ -84,6 +86,7 @@ class DocumentAnswer(BaseModel):
     mentions: list[ShownMention]
     decisions: list[Decision]
     concepts: list[FoundConcept]
+    remarks: list[Remark]
     done: list[str]
 
 
@@ -192,6 +195,7 @@ async def read_document(
         mentions=mentions,
         decisions=decisions,
         concepts=name_chosen(service.kb, [one.chosen for one in decisions]),
+        remarks=await run_in_threadpool(store.remarks, id),
         done=done.get(id, []),
     )
 
@@ -249,6 +253,24 @@ def add_decisions(
     for one in decisions:
         check_decision(service, store, one)
     store.add_decisions(decisions)
+    return [one.key for one in decisions]
+
+
+@router.post("/remarks")
+def add_remarks(
+    access: AccessDep,
+    store: StoreDep,
+    decisions: Annotated[
+        list[NewRemark], Body(embed=True, min_length=1, max_length=MOST_DECISIONS)
+    ],
+) -> list[str]:
+    """Write remarks, all or none, and return their keys when that is done."""
+    access.check_names(one.reviewer for one in decisions)
+    for one in decisions:
+        text = find_document(store, one.document).text
+        if not one.start < one.end <= len(text):
+            raise wrong_request("`start` and `end` inside the text")
+    store.add_remarks(decisions)
     return [one.key for one in decisions]
 
 

@@ -1,8 +1,10 @@
 // What the commands do in a note and in a list, such as the queue. What they need of the browser and of the
 // service is given to them.
 
-import { NIL, NO_MENTION, OPEN, changeOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
+import { NIL, NO_MENTION, OPEN, changeOf, contextOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
 
+/** What a text can say of a mention; "" = that it is so. */
+export const CONTEXTS = ["", "negated", "past", "family", "suspected"];
 const PAUSE = 200;  // milliseconds without a decision before it is asked where else it fits
 
 /**
@@ -22,7 +24,7 @@ export function nameOf(chosen, mention) {
 
 /**
  * @param {Page & {selected: () => Selected|null, missed: () => Selected|null, draw: () => void,
- *   focusSearch: () => void, go: (document: string|null) => void}} page
+ *   focusSearch: () => void, focusComment: () => void, go: (document: string|null) => void}} page
  */
 export function noteBench(page) {
   const { getState, dispatch, service, say } = page;
@@ -146,11 +148,29 @@ export function noteBench(page) {
   const acceptSure = () => {
     const note = mayWrite();
     if (!note) return;
-    const sure = note.mentions.filter((one) => isOpen(one) && one.certainty === "sure");
-    if (!sure.length) { say("Nothing that is open is sure."); return; }
+    const all = note.mentions.filter((one) => isOpen(one) && one.certainty === "sure");
+    const sure = all.filter((one) => !contextOf(one));
+    const left = all.length > sure.length ? ` ${all.length - sure.length} left: negated, past, of the family or suspected.` : "";
+    if (!sure.length) { say(`Nothing that is open is sure.${left}`); return; }
     const { id: document, name } = note;
     change(sure.map((mention) => changeOf({ document, name, mention }, mention.cui)));
-    say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.`);
+    say(`${sure.length} accepted, u takes ${sure.length === 1 ? "it" : "them"} back.${left}`);
+  };
+
+  /** Notes something on a mention. @param {Item|null} item @param {Partial<import("./state.js").Remark>} said */
+  const remark = (item, said) => {
+    if (!item || !mayWrite() || item.document !== getState().note?.id) return;
+    const known = item.mention.remark ?? { context: null, comment: "", asks: false };
+    const { start, end } = item.mention;
+    dispatch({ type: "remarked", span: { start, end }, remark: { ...known, ...said }, reviewer: page.reviewer(), key: page.key() });
+  };
+
+  /** Says in turn what the text says of a mention. */
+  const context = (item) => {
+    if (!item) { say("There is no mention."); return; }
+    const next = CONTEXTS[(CONTEXTS.indexOf(contextOf(item.mention)) + 1) % CONTEXTS.length];
+    remark(item, { context: next });
+    say(`“${item.mention.text}”: ${next || "it is so"}.`);
   };
 
   const undo = () => {
@@ -202,7 +222,9 @@ export function noteBench(page) {
     },
     search(running) { searching = running; },
     offer: () => offer,
+    remark,
     more: {
+      context, comment: page.focusComment,
       noMention: (one) => choose(one, NO_MENTION),
       search: page.focusSearch, sure: acceptSure, everywhere, undo, done,
       mark: () => mark(page.selected() ?? page.missed()),

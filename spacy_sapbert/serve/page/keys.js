@@ -29,6 +29,8 @@ export const COMMANDS = [
   { name: "previous", keys: ["p", "ArrowLeft", "ArrowUp"], shown: "p", text: "previous", moves: true },
   { name: "search", keys: ["/"], shown: "/", text: "search" },
   { name: "about", keys: ["i"], shown: "i", text: "about the concept" },
+  { name: "context", keys: ["t"], shown: "t", text: "negated, past, family, suspected" },
+  { name: "comment", keys: ["k"], shown: "k", text: "comment" },
   { name: "everywhere", keys: ["e"], shown: "e", text: "the same everywhere" },
   { name: "mark", keys: ["m"], shown: "m", text: "mark" },
   { name: "change", keys: ["c"], shown: "c", text: "change to the selected text" },

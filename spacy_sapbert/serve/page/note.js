@@ -2,10 +2,10 @@
 
 import { attempt, get, post, reviewer } from "./api.js";
 import { PAGE, listKeys, menu, workbench } from "./bench.js";
-import { noteBench } from "./deciding.js";
-import { countOf, fill, later, make, say } from "./dom.js";
+import { CONTEXTS, noteBench } from "./deciding.js";
+import { countOf, fill, later, make, say, select } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
-import { NO_MENTION, addDecisions, isOpen, isUnsaved, newMention, overlaps, progress } from "./state.js";
+import { NO_MENTION, REMARKS, addDecisions, contextOf, isOpen, isUnsaved, newMention, overlaps, progress } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
 import { groups } from "./words.js";
 
@@ -25,6 +25,11 @@ async function open(id, start) {
   const { name, text, kb, done } = found;
   const note = addDecisions({ id: found.id, name, text, kb, done, mentions: found.mentions.map((one) => newMention(one)) },
     [...decisions, ...getState().writes].filter(isOwn));
+  for (const one of [...found.remarks, ...getState().writes.filter((one) => one.to === REMARKS && one.document === id)]) {
+    const mention = note.mentions.find((each) => placeOf(each) === placeOf(one));
+    if (mention && one.reviewer === reviewer()) mention.remark = one;
+    else if (mention && (one.comment || one.asks)) mention.others = [...mention.others ?? [], one];
+  }
   const place = note.mentions.findIndex((one) => one.start === start);
   dispatch({ type: "opened", note, current: place < 0 ? undefined : place });
   return true;
@@ -59,6 +64,7 @@ export async function render(main, info, id, start) {
       return span;
     },
     focusSearch: () => view.panel.search.focus(),
+    focusComment: () => comment.focus(),
     go(next) {
       const hash = next ? `#note/${next}` : "#notes";
       if (!next) later.text = "All notes are done.";
@@ -70,6 +76,19 @@ export async function render(main, info, id, start) {
     if (event.key === "Enter" && !event.repeat) bench.more.mark();
     if (event.key === "Escape" || (event.key === "Enter" && !missed.value)) focusText();
   });
+  /** What was on the screen when the field got the focus. @type {any} */
+  let commented = null;
+  const comment = make("input", {
+    id: "comment", maxlength: 2000, autocomplete: "off",
+    onfocus: () => { commented = bench.item(); },
+    onchange: () => bench.remark(commented, { comment: comment.value.trim() }),
+  });
+  comment.addEventListener("keydown", (event) => { if (["Enter", "Escape"].includes(event.key)) focusText(); });
+  const asks = make("input", { type: "checkbox", id: "asks", onchange: () => bench.remark(bench.item(), { asks: asks.checked }) });
+  const said = select("context", "The text says", CONTEXTS.map((one) => [one, one || "it is so"]), "", (value) => bench.remark(bench.item(), { context: value }));
+  const others = make("div", { class: "dim", dir: "auto" });
+  const remark = { comment, asks, said: /** @type {any} */ (said.querySelector("select")), others,
+    element: make("div", { class: "row remark" }, said, make("label", {}, "Comment ", comment), make("label", {}, asks, " Ask a colleague"), others) };
   const marks = make("input", { type: "checkbox", id: "marks", onchange: () => localStorage.setItem("marks", marks.checked ? "on" : "off") });
   marks.checked = localStorage.getItem("marks") === "on";
   shown.addEventListener("pointerup", () => setTimeout(() => {
@@ -83,7 +102,7 @@ export async function render(main, info, id, start) {
     type: "button", id, onmousedown: (event) => event.preventDefault(), onclick: () => bench.more[id](),
   }, name, " ", make("kbd", {}, key));
   const parts = {
-    shown,
+    shown, remark,
     counts: make("span", { id: "counts" }),
     sure: button("sure", "a", "Accept sure"),
     done: make("button", { type: "button", id: "done", onclick: bench.more.done }),
@@ -93,7 +112,7 @@ export async function render(main, info, id, start) {
       parts.counts, parts.sure, note.id ? parts.done : make("span", { class: "dim" }, info.why),
       menu("Keys", listKeys(bench), make("label", {}, marks, " Words that I select are marked"), make("h3", {}, "Colours"), colours())],
     pane: [shown],
-    side: [make("div", { class: "row missed" }, make("label", {}, "Missed words ", missed),
+    side: [remark.element, make("div", { class: "row missed" }, make("label", {}, "Missed words ", missed),
       button("mark", "m", "Mark"), button("change", "c", "Change"))],
     focus: focusText, threshold: info.threshold,
   }) };
@@ -131,7 +150,15 @@ function draw(whole = true) {
 
 function drawPanel() {
   if (!view) return;
-  const { bench, panel, element } = view;
+  const { bench, panel, element, remark } = view;
+  const { mention } = bench.item() ?? {};
+  remark.element.hidden = !mention;
+  if (mention) {
+    remark.said.value = contextOf(mention);
+    if (document.activeElement !== remark.comment) remark.comment.value = mention.remark?.comment ?? "";
+    remark.asks.checked = mention.remark?.asks ?? false;
+    fill(remark.others, ...(mention.others ?? []).map((one) => make("div", {}, `${one.reviewer}${one.asks ? " asks" : ""}: ${one.comment}`)));
+  }
   const offer = bench.offer();
   const elsewhere = (offer?.places ?? []).filter((one) => one.document !== getState().note?.id);
   const here = offer && offer.places.length - elsewhere.length;

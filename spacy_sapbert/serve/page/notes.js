@@ -93,11 +93,11 @@ async function drawList(list, info) {
   const count = make("span", { class: "dim", role: "status" });
   const isDone = (one) => one.done.includes(reviewer());
   const chosen = () => documents.filter((one) => one.name.toLowerCase().includes(filter.words.trim().toLowerCase())
-    && (filter.which === "all" || isDone(one) === (filter.which === "done")));
+    && (filter.which === "all" || (filter.which === "asked" ? one.questions > 0 : isDone(one) === (filter.which === "done"))));
   const table = growingTable(["Note", "Decided", "State", "Since", ""], "Notes", (one) => [
     make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name),
     one.mentions === null ? make("span", { class: "dim" }, "not linked yet") : `${one.decisions} of ${Math.max(one.mentions, one.decisions)}`,
-    isDone(one) ? "done ✓" : "open",
+    `${isDone(one) ? "done ✓" : "open"}${one.questions ? `, ${countOf(one.questions, "question")}` : ""}`,
     make("span", { class: "dim" }, localTime(one.time)),
     info.manages && sureButton("Delete", `Delete “${one.name}” for good, and what was learned from it?`, async () => {
       const gone = await attempt("Deleting …", () => remove(`reviews/documents/${one.id}`));
@@ -114,7 +114,7 @@ async function drawList(list, info) {
   words.addEventListener("input", () => { filter = { ...filter, words: words.value }; draw(); });
   fill(list, make("h2", {}, "Notes"),
     make("div", { class: "row" }, make("label", {}, "Search ", words),
-      select("which", "Show", ["all", "open", "done"].map((one) => [one, one]), filter.which,
+      select("which", "Show", ["all", "open", "done", "asked"].map((one) => [one, one]), filter.which,
         (which) => { filter = { ...filter, which }; draw(); }), count),
     make("details", {}, make("summary", {}, "Download the decisions"), drawDownload(found.formats, people ?? [])),
     table.element);

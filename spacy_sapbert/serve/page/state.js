@@ -28,6 +28,12 @@
  * @property {string|null} chosen what a person chose; null = nothing yet, OPEN = only marked
  * @property {boolean} [marked] as the service says of `own`
  * @property {boolean} own a person has marked it
+ * @property {string} [context] what a component of the pipeline says of it: "negated" …
+ * @property {Remark|null} [remark] of the reviewer
+ * @property {(Remark & {reviewer: string})[]} [others] of colleagues
+ *
+ * @typedef {{context: string|null, comment: string, asks: boolean}} Remark on a mention, whatever its concept is;
+ *   the context null = as it was found
  *
  * @typedef {object} Note
  * @property {string|null} id null = it is not kept
@@ -46,7 +52,8 @@
  * @typedef {Item & {before: string|null, after: string|null}} Change
  *
  * @typedef {{document: string, start: number, end: number, label: string, chosen: string|null,
- *   concept?: Partial<Candidate>}} Decision `concept` is what is shown of the one that is chosen
+ *   concept?: Partial<Candidate>, to?: string}} Decision `concept` is what is shown of the one that is chosen;
+ *   with `to` it is something else
  *
  * @typedef {Decision & {key: string, reviewer: string, before: any, kb: string, settles: boolean,
  *   shown: {cui: string, score: number|null}[], to?: string}} Write a decision that is not written yet; `to` is
@@ -65,6 +72,7 @@
  *   | {type: "changed", changes: Change[], about: About, key: string, show?: Span}
  *   | {type: "filled", document: string|null, span: Span, found: Partial<Mention>}
  *   | {type: "undone", key: string}
+ *   | {type: "remarked", span: Span, remark: Remark, reviewer: string, key: string}
  *   | {type: "queued", writes: any[]}
  *   | {type: "written", keys: string[]}
  *   | {type: "refused", keys: string[]}
@@ -74,6 +82,7 @@
 export const NIL = "NIL";
 export const NO_MENTION = "NO_MENTION";
 export const OPEN = "OPEN";
+export const REMARKS = "reviews/remarks";
 
 /** @type {State} */
 export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
@@ -82,6 +91,9 @@ export const EMPTY = { note: null, current: -1, undo: [], writes: [] };
 export function newMention(found, /** @type {string|null} */ chosen = null, own = found.marked ?? chosen === OPEN) {
   return { label: "", cui: null, note: null, certainty: "none", candidates: [], ...found, chosen, own };
 }
+
+/** What the text says of a mention: "" = it is so. @param {Mention} mention */
+export const contextOf = (mention) => mention.remark?.context ?? mention.context ?? "";
 
 /** @param {{chosen: string|null}} mention */
 export const isOpen = (mention) => mention.chosen === null || mention.chosen === OPEN;
@@ -140,8 +152,8 @@ function put(note, mention, chosen) {
  * @param {Note} note @param {Decision[]} decisions @returns {Note}
  */
 export function addDecisions(note, decisions) {
-  for (const { document, start, end, label = "", chosen, concept } of decisions) {
-    if (document !== note.id) continue;
+  for (const { document, start, end, label = "", chosen, concept, to } of decisions) {
+    if (document !== note.id || to) continue;
     const text = [...note.text].slice(start, end).join("");
     if (placeOf(note, { start, end }) >= 0 || (chosen !== null && chosen !== NO_MENTION)) {
       note = put(note, newMention({ start, end, label, text, pending: true }, chosen, true), chosen);
@@ -293,6 +305,18 @@ const EVENTS = {
     return showAt(state, changed?.mention ?? before.note?.mentions[before.current], before);
   },
 
+  // What is noted on a mention is no decision, and is not undone with them.
+  remarked(state, { span, remark, reviewer, key }) {
+    const { note } = state;
+    const mention = note?.mentions[placeOf(note, span)];
+    if (!note || !mention) return state;
+    const next = { ...state, note: fillMention(note, span, { remark }) };
+    if (note.id === null) return next;
+    const { start, end } = mention;
+    const write = { to: REMARKS, key, reviewer, document: note.id, start, end, ...remark, before: mention.remark ?? null };
+    return { ...next, writes: [...state.writes, /** @type {any} */ (write)] };
+  },
+
   // A decision on something else than a note, which shows it by itself.
   queued(state, { writes }) {
     return { ...state, writes: [...state.writes, ...writes] };
@@ -309,10 +333,10 @@ const EVENTS = {
     const gone = before.writes.filter((one) => known.has(one.key));
     const writes = before.writes.filter((one) => !known.has(one.key));
     let { note } = before;
-    for (const one of gone) {
+    for (const one of gone.reverse()) {
       const mention = note?.mentions[placeOf(note, one)];
       if (!note || !mention || note.id !== one.document || one.settles || isUnsaved({ ...before, writes }, one)) continue;
-      note = put(note, mention, one.before);
+      note = one.to ? fillMention(note, one, { remark: one.before }) : put(note, mention, one.before);
     }
     const undo = before.undo.filter((step) => !step.keys.some((key) => known.has(key)));
     return showAt({ ...before, note, writes, undo }, before.note?.mentions[before.current], before);

@@ -2,20 +2,24 @@
 
 import { nameOf } from "./deciding.js";
 import { fill, make } from "./dom.js";
-import { NIL, NO_MENTION, cutText, isOpen, isReplaced, trimSpan } from "./state.js";
+import { NIL, NO_MENTION, contextOf, cutText, isOpen, isReplaced, trimSpan } from "./state.js";
 import { groupOf } from "./words.js";
 
 /** The concept that is shown for a mention. @param {import("./state.js").Mention} mention */
 const shownCui = (mention) => (isOpen(mention) ? mention.cui : mention.chosen);
 
-const shownName = (mention) => (mention.pending ? "…" : nameOf(shownCui(mention) ?? NIL, mention));
+const shownName = (mention) => {
+  const context = contextOf(mention);
+  const name = mention.pending ? "…" : nameOf(shownCui(mention) ?? NIL, mention);
+  return `${context && `${context}: `}${name}${mention.remark?.comment || mention.others?.length ? " ✎" : ""}`;
+};
 
 function classes(mention) {
   const cui = shownCui(mention);
   const candidate = mention.candidates.find((one) => one.cui === cui);
   const group = cui === null || cui === NIL ? "nil" : groupOf(candidate?.types ?? []);
   if (mention.chosen === NO_MENTION) return "mention none decided";
-  return `mention ${group} ${isOpen(mention) ? mention.certainty : "decided"}`;
+  return `mention ${contextOf(mention) ? "other" : group} ${isOpen(mention) ? mention.certainty : "decided"}`;
 }
 
 function describe(mention, unsaved) {

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...formats.entities import Context
 from ...formats.gold import NIL
 
 NO_MENTION = "NO_MENTION"  # chosen for a text that is not a mention
@@ -11,6 +12,7 @@ OPEN = "OPEN"  # chosen for a text that is marked, and whose concept is not deci
 AGREED = "agreed"  # stands for a reviewer in exports: what holds of a document
 NO_CONCEPTS = (NIL, NO_MENTION, OPEN)  # chosen without being an id
 LONGEST_NAME = 200  # characters
+LONGEST_COMMENT = 2_000
 MOST_SHOWN = 1_000  # candidates of a decision
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Spot = tuple[str, int, int]  # id of a document, start and end
@@ -77,3 +79,26 @@ class NewDecision(Decision):
     key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]
     shown: Annotated[list[Shown], Field(max_length=MOST_SHOWN)] = []
     kb: Annotated[str, Field(max_length=LONGEST_NAME)] = ""
+
+
+class Remark(Request):
+    """What a reviewer notes on a mention, whatever its concept is.
+
+    Attributes:
+        context: What the text says of it; "" = it is so; null = as it was found.
+        asks: A colleague should look at it.
+    """
+
+    reviewer: Name
+    document: Name
+    start: Annotated[int, Field(ge=0, le=10**9)]
+    end: Annotated[int, Field(ge=1, le=10**9)]
+    context: Context | None = None
+    comment: Annotated[str, Field(max_length=LONGEST_COMMENT)] = ""
+    asks: bool = False
+
+
+class NewRemark(Remark):
+    """A remark to write; `key` is a random text, with which it is written once."""
+
+    key: Annotated[str, Field(pattern=r"^[\w-]{8,64}$")]

@@ -101,11 +101,24 @@ def make_docs(
             shown = f"{shown}-{name}"
         links = store.links(document.id, kb.manifest.digest) or []
         found = {(one["start"], one["end"]): one["candidates"] for one in links}
+        remarks = {(one.start, one.end): one for one in store.remarks(document.id)}
+        contexts = {(one["start"], one["end"]): one["context"] for one in links}
+        contexts |= {
+            place: one.context
+            for place, one in remarks.items()
+            if one.context is not None
+        }
         entities = [
             make_entity(kb, document, one, found.get((one.start, one.end), []))
             for one in decisions
             if one.is_mention
         ]
+        for entity in entities:
+            place = entity["start"], entity["end"]
+            if context := contexts.get(place):
+                entity["context"] = context
+            if place in remarks and remarks[place].comment:
+                entity["comment"] = remarks[place].comment
         yield LinkedDoc(shown, document.text, entities)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
+from ...formats.entities import Context
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.certainty import Certainty, judge_link
 from ..lookup import FoundConcept
@@ -37,6 +38,7 @@ class ShownMention(TypedDict):
         known: The knowledge base has the concept, or none is proposed.
         marked: A reviewer has marked it; nothing else has found it.
         certainty: See `judge_link`.
+        context: What a component of the pipeline says of it; see `CONTEXTS`.
     """
 
     start: int
@@ -49,6 +51,7 @@ class ShownMention(TypedDict):
     known: bool
     marked: bool
     certainty: Certainty
+    context: Context
     candidates: list[ShownConcept]
 
 
@@ -94,6 +97,7 @@ def show_mention(
         "known": known,
         "marked": False,
         "certainty": certainty if known else "unsure",
+        "context": "",
         "candidates": candidates[:SHOWN],
     }
 
@@ -143,11 +147,12 @@ async def link_document(
     if spans is None:
         (result,) = await service.link_texts([document.text], {})
         kb = result.kb  # a text that cannot be linked has no entities
-        found = []
+        found: list[ShownMention] = []
         for one in result.entities:
             span = Span(one["start"], one["end"], one["label"], "")
             link = one["cui"], one["note"], one["candidates"]
-            found.append(show_mention(service.kb, one["text"], span, *link))
+            shown = show_mention(service.kb, one["text"], span, *link)
+            found.append({**shown, "context": one.get("context", "")})
     else:
         found = await link_spans(service, [(document.text, span) for span in spans])
     found.sort(key=lambda one: (one["start"], -one["end"]))

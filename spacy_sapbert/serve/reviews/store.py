@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,13 +26,13 @@ from typing import Any, NamedTuple, TypeVar
 from ...errors import SapbertError
 from ...io.forks import ProcessLock
 from ..problems import RequestError
-from .decisions import OPEN, Decision, NewDecision
+from .decisions import OPEN, Decision, NewDecision, NewRemark, Remark
 
 T = TypeVar("T")
 BUSY, NO_ROOM = 503, 507  # statuses of what cannot be written
 LEAST_FREE = 1 << 20  # bytes on the disk of a service that is ready
 AT_ONCE = 1_000  # documents that are read together
-VERSION = 8  # of the tables
+VERSION = 9  # of the tables
 OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
 # `same` is equal for equal texts. `spans` has the mentions that a document came with,
 # `mentions` what the knowledge base `kb` says of its mentions. `done` has who has
@@ -51,6 +52,12 @@ CREATE TABLE decisions (
     chosen TEXT, settles INTEGER NOT NULL, shown TEXT NOT NULL, kb TEXT NOT NULL
 );
 CREATE INDEX decisions_by_place ON decisions (document, "start", "end");
+CREATE TABLE remarks (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT NOT NULL UNIQUE,
+    reviewer TEXT NOT NULL, document {OF}, "start" INTEGER NOT NULL,
+    "end" INTEGER NOT NULL, context TEXT, comment TEXT NOT NULL, asks INTEGER NOT NULL
+);
+CREATE INDEX remarks_by_place ON remarks (document, "start", "end");
 CREATE TABLE done (
     document {OF}, reviewer TEXT, PRIMARY KEY (document, reviewer)
 ) WITHOUT ROWID;
@@ -73,6 +80,9 @@ CREATE INDEX choices_by_term ON choices (of_column, term);
 COLUMNS = ", ".join(f'"{name}"' for name in Decision.model_fields)
 WRITTEN = ", ".join(f'"{name}"' for name in NewDecision.model_fields)
 VALUES = ", ".join(f":{name}" for name in NewDecision.model_fields)
+REMARKED = ", ".join(f'"{name}"' for name in Remark.model_fields)
+NOTED = ", ".join(f'"{name}"' for name in NewRemark.model_fields)
+NOTED_VALUES = ", ".join(f":{name}" for name in NewRemark.model_fields)
 # The last decision of a reviewer on a mention counts, and the last one that settles it.
 COUNTS = """chosen IS NOT NULL
 AND (:reviewer IS NULL OR (reviewer = :reviewer AND NOT settles))
@@ -141,6 +151,7 @@ class DocumentCount:
         mentions: Number that was found in it; None = they were not looked for yet.
         decisions: Number that counts, of a reviewer or of all.
         done: The reviewers who have done it.
+        questions: Number of the mentions at which somebody asks a colleague.
     """
 
     id: str
@@ -149,6 +160,7 @@ class DocumentCount:
     mentions: int | None
     decisions: int
     done: list[str]
+    questions: int
 
 
 def hash_text(*parts: str) -> str:
@@ -333,6 +345,31 @@ class ReviewStore:
                 rows,
             )
 
+    def add_remarks(self, remarks: Iterable[NewRemark]) -> None:
+        """Append remarks, all or none; one with a known key is not written again."""
+        with self.transaction() as connection:
+            connection.executemany(
+                f"INSERT OR IGNORE INTO remarks (time, {NOTED}) "
+                f"VALUES ('{current_time()}', {NOTED_VALUES})",
+                [one.model_dump() for one in remarks],
+            )
+
+    def remarks(self, document: str | None = None) -> list[Remark]:
+        """Return the last remark of each reviewer on each mention, the oldest first.
+
+        Args:
+            document: Of one document; None = of all.
+        """
+        sql = (
+            f"SELECT {REMARKED} FROM remarks WHERE (? IS NULL OR document = ?) "
+            "AND number IN (SELECT max(number) FROM remarks "
+            'GROUP BY document, "start", "end", reviewer) ORDER BY number'
+        )
+        rows = self.query(sql, (document, document))
+        names = [*Remark.model_fields]
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        return [Remark(**{**one, "asks": bool(one["asks"])}) for one in found]
+
     def latest(
         self, *, document: str | None = None, reviewer: str | None = None
     ) -> list[Decision]:
@@ -367,6 +404,8 @@ class ReviewStore:
             f"AND {COUNTS} GROUP BY document"
         )
         counts = dict(self.query(sql, {"reviewer": reviewer}))
+        asked = {(o.document, o.start, o.end) for o in self.remarks() if o.asks}
+        questions = Counter(document for document, _, _ in asked)
         done = self.done()
         sql = (
             "SELECT id, name, time, json_array_length(mentions) FROM documents "
@@ -380,6 +419,7 @@ class ReviewStore:
                 mentions=mentions,
                 decisions=counts.get(id, 0),
                 done=done.get(id, []),
+                questions=questions[id],
             )
             for id, name, time, mentions in self.query(sql)
         ]
