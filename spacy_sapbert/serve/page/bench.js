@@ -75,6 +75,7 @@ function candidatesPanel(bench, leave, threshold) {
   let shown = "";
   const choose = (of, cui, candidate) => {
     bench.choose(of, cui, candidate);
+    search.reset();  // what was found is not shown any more, also if the mention stays
     leave();
   };
 
