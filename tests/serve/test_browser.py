@@ -223,10 +223,10 @@ def test_a_person_links_corrects_teaches_and_goes_back(page, reviewed):
     page.click("nav a[href='#teach']")
     page.wait_for_selector("main:has-text('these figures are too good')")
     right = "dt:text-is('First candidate is right') + dd"
-    assert page.inner_text(right) == "1.000"
+    assert page.inner_text(right) == "100.0 %"
     page.click("#back")
     say(page, "original")
-    page.wait_for_selector(f"{right}:not(:text-is('1.000'))")
+    page.wait_for_selector(f"{right}:not(:text-is('100.0 %'))")
     assert not page.locator("main:has-text('these figures are too good')").count()
     assert reviewed.get("/kb").json()["taught"] is None
 
@@ -716,6 +716,30 @@ def test_decisions_are_downloaded_beside_the_notes(page, tmp_path):
     with (tmp_path / "decisions.csv").open(encoding="utf8", newline="") as file:
         found = {row["id"]: row["cui"] for row in csv.DictReader(file)}
     assert found["download.txt"] == "C0000004"
+
+
+def test_notes_are_shown_by_their_folders(page):
+    page.goto(f"{page.url.partition('#')[0]}#notes")
+    page.wait_for_selector("#note")
+    page.evaluate(
+        """() => {
+            const files = new DataTransfer();
+            for (const [name, text] of [["a.txt", "fever one"], ["b.txt", "two"]]) {
+                const file = new File([text], name, {type: "text/plain"});
+                const of = {value: `ward ${name[0]}/${name}`};
+                files.items.add(Object.defineProperty(file, "webkitRelativePath", of));
+            }
+            const field = document.getElementById("file");
+            field.files = files.files;
+            field.dispatchEvent(new Event("change"));
+        }"""
+    )
+    say(page, "2 notes read")
+    page.select_option("#folder", label="ward a")
+    rows = page.locator("#list tbody tr")
+    playwright.expect(rows).to_have_count(1)
+    playwright.expect(rows).to_contain_text("ward a/a.txt")
+    page.wait_for_selector("#list:has-text('0 of 1 note done')")
 
 
 def test_where_reviewers_differ_is_seen_and_settled(page, reviewed):

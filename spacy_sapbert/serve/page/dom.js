@@ -45,7 +45,7 @@ export function countOf(count, one, many = `${one}s`) {
 export const percent = (value) => `${Math.round(100 * value)} %`;
 
 /** A share of 1 that may be unknown. */
-export const share = (value) => (value === null ? "–" : value.toFixed(3));
+export const share = (value) => (value === null ? "–" : `${(100 * value).toFixed(1)} %`);
 
 /** A time of the service in words of this place. */
 export function localTime(time) {

@@ -7,7 +7,10 @@ const EXAMPLE = "78-year-old woman with atrial fibrillation and high cholesterol
   + "She takes Lipitor and aspirin. Today fever and shortness of breath.";
 const AGREED = "agreed";  // in exports: what holds
 const DRAFT = "draft";  // a text that is not linked yet outlives a reload
-let filter = { words: "", which: "all" };
+let filter = { words: "", which: "all", folder: "" };
+
+/** The folder in the name of a note, "ward 1/note.txt"; "" = none. */
+const folderOf = ({ name }) => name.slice(0, Math.max(0, name.lastIndexOf("/")));
 
 export async function render(main, asked) {
   const text = make("textarea", { id: "note", dir: "auto", spellcheck: "false", rows: 5, value: sessionStorage.getItem(DRAFT) ?? "" });
@@ -92,7 +95,9 @@ async function drawList(list, info) {
   const words = make("input", { id: "filter", type: "search", autocomplete: "off", value: filter.words });
   const count = make("span", { class: "dim", role: "status" });
   const isDone = (one) => one.done.includes(reviewer());
-  const chosen = () => documents.filter((one) => one.name.toLowerCase().includes(filter.words.trim().toLowerCase())
+  const folders = [...new Set(documents.map(folderOf))].filter(Boolean).sort();
+  if (!folders.includes(filter.folder)) filter.folder = "";
+  const chosen = () => documents.filter((one) => (!filter.folder || folderOf(one) === filter.folder) && one.name.toLowerCase().includes(filter.words.trim().toLowerCase())
     && (filter.which === "all" || (filter.which === "asked" ? one.questions > 0 : isDone(one) === (filter.which === "done"))));
   const table = growingTable(["Note", "Decided", "State", "Since", ""], "Notes", (one) => [
     make("a", { href: `#note/${one.id}`, dir: "auto" }, one.name),
@@ -109,13 +114,16 @@ async function drawList(list, info) {
     })]);
   const draw = () => {
     table.draw(chosen());
-    fill(count, `${documents.filter(isDone).length} of ${countOf(documents.length, "note")} done`);
+    const shown = filter.folder ? chosen() : documents;
+    fill(count, `${shown.filter(isDone).length} of ${countOf(shown.length, "note")} done`);
   };
   words.addEventListener("input", () => { filter = { ...filter, words: words.value }; draw(); });
   fill(list, make("h2", {}, "Notes"),
     make("div", { class: "row" }, make("label", {}, "Search ", words),
       select("which", "Show", ["all", "open", "done", "asked"].map((one) => [one, one]), filter.which,
-        (which) => { filter = { ...filter, which }; draw(); }), count),
+        (which) => { filter = { ...filter, which }; draw(); }),
+      folders.length > 0 && select("folder", "Folder", [["", "all"], ...folders.map((one) => [one, one])], filter.folder,
+        (folder) => { filter = { ...filter, folder }; draw(); }), count),
     make("details", {}, make("summary", {}, "Download the decisions"), drawDownload(found.formats, people ?? [])),
     table.element);
   draw();

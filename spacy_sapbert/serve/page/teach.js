@@ -109,7 +109,7 @@ function drawReport(one, fewest, names) {
     ] : []),
     pairs([
       ["Learned from", `${countOf(one.counts.mentions, "mention")} in ${countOf(one.counts.documents, "note")}`],
-      ["Least probability of a link", share(one.threshold)],
+      ["A link needs at least", share(one.threshold)],
     ]),
     one.thresholds.length ? table(
       ["If a link needs at least", "Links that are right", "Mentions that are linked right", "Without a concept, and not linked"],
