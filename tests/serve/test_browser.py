@@ -421,6 +421,7 @@ def test_what_is_negated_is_seen_kept_and_not_accepted_with_what_is_sure(
     say(page, "1 accepted, u takes it back. 2 left: negated")
     page.click(".text .mention:has-text('aspirin')")
     page.keyboard.press("t")  # past
+    page.click(".remark summary")
     page.select_option("#context", label="it is so")
     page.locator(CURRENT).focus()
     page.keyboard.press("k")

@@ -26,7 +26,6 @@ export async function render(main, info) {
   const items = differences.places.filter(({ place, choices, agreed }) =>
     (!open || agreed === null) && (!note || place.document === note) && (!who || who in choices))
     .map((one) => itemOf(one, concepts));
-  const people = [...new Set(items.flatMap((one) => Object.keys(one.choices)))].sort();
   const bench = listBench({
     say,
     draw(changed) {
@@ -51,9 +50,10 @@ export async function render(main, info) {
     },
     more: { noMention: (item) => item && bench.choose(item, NO_MENTION) },
   });
-  const list = makeList(bench, ["Where", ...people, "Agreed"], "Differences", ({ place: one, choices, mention }) => [
+  const list = makeList(bench, ["Where", "Answers", "Agreed"], "Differences", ({ place: one, choices, mention }) => [
     make("span", {}, where(one), ": ", around(one)),
-    ...people.map((who) => (who in choices ? nameWithCode(choices[who] ?? NO_MENTION, mention) : "")),
+    make("div", {}, ...answersOf(choices).map(([chosen, people]) =>
+      make("div", {}, nameWithCode(chosen, mention), make("span", { class: "dim" }, `: ${people.join(", ")}`)))),
     isOpen(mention) ? "" : make("span", {}, nameWithCode(mention.chosen, mention), " ✓")]);
   const left = make("span", { role: "status" });
   /** @type {[keyof typeof filter, string, string[][]][]} */
@@ -73,6 +73,16 @@ export async function render(main, info) {
   });
   bench.fill(items);
   return place;
+}
+
+/** Who has chosen what, the commonest first; whoever has done the note without it says that it is no mention. */
+function answersOf(choices) {
+  const answers = new Map();
+  for (const who of Object.keys(choices).sort()) {
+    const chosen = choices[who] ?? NO_MENTION;
+    answers.set(chosen, [...answers.get(chosen) ?? [], who]);
+  }
+  return [...answers].sort(([, a], [, b]) => b.length - a.length);
 }
 
 /** A difference whose candidates are what people chose. */

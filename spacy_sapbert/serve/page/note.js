@@ -64,7 +64,10 @@ export async function render(main, info, id, start) {
       return span;
     },
     focusSearch: () => view.panel.search.focus(),
-    focusComment: () => comment.focus(),
+    focusComment() {
+      remark.element.open = true;
+      comment.focus();
+    },
     go(next) {
       const hash = next ? `#note/${next}` : "#notes";
       if (!next) later.text = "All notes are done.";
@@ -87,8 +90,11 @@ export async function render(main, info, id, start) {
   const asks = make("input", { type: "checkbox", id: "asks", onchange: () => bench.remark(bench.item(), { asks: asks.checked }) });
   const said = select("context", "The text says", CONTEXTS.map((one) => [one, one || "it is so"]), "", (value) => bench.remark(bench.item(), { context: value }));
   const others = make("div", { class: "dim", dir: "auto" });
+  /** @type {any} */
   const remark = { comment, asks, said: /** @type {any} */ (said.querySelector("select")), others,
-    element: make("div", { class: "row remark" }, said, make("label", {}, "Comment ", comment), make("label", {}, asks, " Ask a colleague"), others) };
+    summary: make("summary"), shown: "" };
+  remark.element = make("details", { class: "remark" }, remark.summary,
+    make("div", { class: "row" }, said, make("label", {}, "Comment ", comment), make("label", {}, asks, " Ask a colleague"), others));
   const marks = make("input", { type: "checkbox", id: "marks", onchange: () => localStorage.setItem("marks", marks.checked ? "on" : "off") });
   marks.checked = localStorage.getItem("marks") === "on";
   shown.addEventListener("pointerup", () => setTimeout(() => {
@@ -154,10 +160,17 @@ function drawPanel() {
   const { mention } = bench.item() ?? {};
   remark.element.hidden = !mention;
   if (mention) {
+    const { comment = "", asks = false } = mention.remark ?? {};
+    const others = mention.others ?? [];
+    const known = [contextOf(mention), comment && "a comment", asks && "a question", others.length && `${others.length} of colleagues`].filter(Boolean);
+    fill(remark.summary, known.join(", ") || "Negated, past …, a comment", " ", make("kbd", {}, "t"), " ", make("kbd", {}, "k"));
+    const now = `${bench.item().document} ${placeOf(mention)}`;
+    if (now !== remark.shown) remark.element.open = Boolean(comment || asks || others.length);
+    remark.shown = now;
     remark.said.value = contextOf(mention);
-    if (document.activeElement !== remark.comment) remark.comment.value = mention.remark?.comment ?? "";
-    remark.asks.checked = mention.remark?.asks ?? false;
-    fill(remark.others, ...(mention.others ?? []).map((one) => make("div", {}, `${one.reviewer}${one.asks ? " asks" : ""}: ${one.comment}`)));
+    if (document.activeElement !== remark.comment) remark.comment.value = comment;
+    remark.asks.checked = asks;
+    fill(remark.others, ...others.map((one) => make("div", {}, `${one.reviewer}${one.asks ? " asks" : ""}: ${one.comment}`)));
   }
   const offer = bench.offer();
   const elsewhere = (offer?.places ?? []).filter((one) => one.document !== getState().note?.id);
