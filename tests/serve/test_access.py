@@ -25,6 +25,7 @@ OPEN = {"/", "/openapi.json", "/healthz", "/readyz", "/page/page.css"}
 # What a release adds for readers has to be added here.
 READ = (
     *("/metrics", "/access", "/link", "/mentions", "/concepts", "/search", "/roots"),
+    "/codes",
     "/verify",
     *("/kb", "/column", "/reconcile", "/inception", "/fhir", "/page-data"),
 )
@@ -113,6 +114,10 @@ def test_a_name_is_bound_to_its_token(guarded):
         one = {"key": "c" * 8, "reviewer": reviewer, "term": 0, "chosen": None}
         return {"decisions": [one]}
 
+    def remark(reviewer: str) -> Any:
+        one = {"key": "r" * 8, "reviewer": reviewer, "document": document}
+        return {"decisions": [{**one, "start": 0, "end": 5, "comment": "a"}]}
+
     assert decide(ANNA, "Anna Huber", "k" * 8).status == 200
     table = {"header": ["a"], "rows": [], "terms": [], "mapped": {}, "kb": ""}
     for other in ("anna huber", "Ben"):
@@ -123,6 +128,7 @@ def test_a_name_is_bound_to_its_token(guarded):
             send(guarded, ANNA, f"POST /reviews/documents/{document}/done", done),
             send(guarded, ANNA, "POST /column/write", {**table, "reviewer": other}),
             send(guarded, ANNA, "POST /reviews/columns/x/choices", choices(other)),
+            send(guarded, ANNA, "POST /reviews/remarks", remark(other)),
         ):
             assert (answer.status, answer.code) == (403, "E486")
     assert decide(REVIEWER, "Ben", "m" * 8).status == 200
