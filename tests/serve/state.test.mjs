@@ -153,6 +153,19 @@ test("what the same person decides in another tab is shown, unless it is newer h
   assert.equal(state.note.mentions.length, 2);
 });
 
+test("a mark is linked to the part of the vocabulary of its note", () => {
+  const asked = [];
+  let state = update(EMPTY, { type: "opened", note: { ...noteOf(sure(0, 1)), filter: { types: ["DISO"] } } });
+  const bench = noteBench({
+    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {},
+    reviewer: () => "Ada", key: () => "key", pause: () => new Promise(() => {}), focusSearch() {}, focusComment() {}, go() {},
+    selected: () => ({ start: 5, end: 7, text: "xx" }), missed: () => null,
+    service: { link(...given) { asked.push(given); return new Promise(() => {}); } },
+  });
+  bench.more.mark();
+  assert.deepEqual(asked, [["xx", { types: ["DISO"] }]]);
+});
+
 test("what is noted on a mention is written beside its decision, and a does not accept it", () => {
   const page = {
     getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {},

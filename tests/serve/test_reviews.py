@@ -1,5 +1,6 @@
 """Decisions: kept through kill -9, exported, compared, taught."""
 
+import base64
 import json
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ from spacy_sapbert.serve.reviews.agreement import (
 )
 from spacy_sapbert.serve.reviews.decisions import NO_MENTION, OPEN, NewDecision, Shown
 from spacy_sapbert.serve.reviews.export import annotate_reviews, export_reviews
+from spacy_sapbert.serve.reviews.imports import import_paths
 from spacy_sapbert.serve.reviews.quality import (
     list_mentions,
 )
@@ -246,3 +248,52 @@ def test_a_note_that_is_done_without_mentions_is_exported_unless_marked(store, k
         assert json.loads(line)["entities"] == []
     say(store, note, ("Anna", MI, OPEN))
     assert export_reviews(store, kb, "jsonl", "agreed") == b""
+
+
+def test_notes_beside_a_filter_are_linked_to_a_part_of_the_vocabulary(
+    open_local, own_kb, tmp_path
+):
+    client = open_local(own_kb, ReviewStore(tmp_path / "reviews.db"))
+
+    def encode(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    def send(**files: str) -> Any:
+        sent = [{"name": n, "content": encode(text)} for n, text in files.items()]
+        return client.post("/reviews/import", {"files": sent})
+
+    text = "Heart attack, fever."
+    limited = {"drugs/filter.json": '{"types": ["T121"]}', "drugs/sub/a.txt": text}
+    added = send(**limited, **{"b.txt": text}).json()
+    assert (added["read"], added["equal_texts"]) == (2, 1)
+    while client.post("/reviews/prepare", {}).json()["left"]:
+        pass
+    one, other = (
+        client.get(f"/reviews/documents/{id}").json() for id in added["documents"]
+    )
+    first, second = sorted((one, other), key=lambda each: each["name"])
+    assert (first["filter"], second["filter"]) == ({}, {"types": ["T121"]})
+    assert [m["cui"] for m in first["mentions"]] == ["C0000001", "C0000004"]
+    assert [m["cui"] for m in second["mentions"]] == [None, None]
+    types = {t for m in second["mentions"] for c in m["candidates"] for t in c["types"]}
+    assert types <= {"T121"}
+    # The filter of the next import holds.
+    send(**{**limited, "drugs/filter.json": '{"types": ["T047"]}'})
+    again = client.get(f"/reviews/documents/{second['id']}").json()
+    assert [m["cui"] for m in again["mentions"]] == ["C0000001", None]
+    for wrong, code in (
+        ("[1]", "E117"),
+        ('{"type": []}', "E333"),
+        ('{"types": ["T999"]}', "E332"),
+    ):
+        refused = send(**{"x/filter.json": wrong, "x/c.txt": text})
+        assert (refused.status, refused.code) == (422, code)
+    folder = tmp_path / "notes" / "drugs"
+    folder.mkdir(parents=True)
+    (folder / "filter.json").write_text('{"types": ["T121"]}')
+    (folder / "d.txt").write_text(text)
+    store = ReviewStore(tmp_path / "other.db")
+    (id,) = import_paths(store, [tmp_path / "notes"]).documents
+    document = store.document(id)
+    assert document is not None
+    assert document.filter == '{"types": ["T121"]}'

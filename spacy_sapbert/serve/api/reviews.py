@@ -1,6 +1,7 @@
 """/reviews: documents, decisions, queue, differences, export and teaching."""
 
 import base64
+import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -77,11 +78,13 @@ class DocumentAnswer(BaseModel):
     Attributes:
         kb: Digest of the knowledge base that the mentions are linked to.
         concepts: Those that were chosen, which mentions may not have as candidates.
+        filter: The part of the vocabulary that its mentions may be linked to.
     """
 
     id: str
     name: str
     text: str
+    filter: dict[str, list[str]]
     kb: str
     mentions: list[ShownMention]
     decisions: list[Decision]
@@ -190,7 +193,7 @@ async def read_document(
     mentions.sort(key=lambda one: (one["start"], -one["end"]))
     done = await run_in_threadpool(store.done)
     return DocumentAnswer(
-        **asdict(document),
+        **{**asdict(document), "filter": json.loads(document.filter or "{}")},
         kb=kb,
         mentions=mentions,
         decisions=decisions,

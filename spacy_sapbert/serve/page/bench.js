@@ -19,8 +19,8 @@ export const PAGE = {
   key: randomKey,
   pause: (time) => new Promise((done) => setTimeout(done, time)),
   service: {
-    link: async (text) => {
-      const { start, end, ...found } = (await post("mentions", { mentions: [text] })).mentions[0];
+    link: async (text, filter) => {
+      const { start, end, ...found } = (await post("mentions", { mentions: [text], ...filter })).mentions[0];
       return found;
     },
     occurrences: (text, item, who) =>

@@ -61,7 +61,7 @@ export function noteBench(page) {
         asking.delete(key);
         dispatch({ type: "filled", document: note?.id ?? null, span: { start, end }, found });
       };
-      service.link(text).then(answered, (error) => {
+      service.link(text, note?.filter ?? {}).then(answered, (error) => {
         say(error.message, true);
         answered({ certainty: "unsure" });  // it can be searched for
       });

@@ -22,8 +22,8 @@ async function open(id, start) {
   const isOwn = (one) => one.reviewer === reviewer() && !one.settles;
   const concepts = new Map(found.concepts.map((one) => [one.cui, one]));
   const decisions = found.decisions.map((one) => ({ ...one, concept: concepts.get(one.chosen) }));
-  const { name, text, kb, done } = found;
-  const note = addDecisions({ id: found.id, name, text, kb, done, mentions: found.mentions.map((one) => newMention(one)) },
+  const { name, text, kb, done, filter } = found;
+  const note = addDecisions({ id: found.id, name, text, kb, done, filter, mentions: found.mentions.map((one) => newMention(one)) },
     [...decisions, ...getState().writes].filter(isOwn));
   for (const one of [...found.remarks, ...getState().writes.filter((one) => one.to === REMARKS && one.document === id)]) {
     const mention = note.mentions.find((each) => placeOf(each) === placeOf(one));
@@ -115,7 +115,8 @@ export async function render(main, info, id, start) {
   };
   view = { ...parts, leave() { view = null; }, ...workbench(main, bench, {
     bar: [make("a", { href: "#notes", class: "back" }, "All notes"), make("h2", { dir: "auto" }, note.name),
-      parts.counts, parts.sure, note.id ? parts.done : make("span", { class: "dim" }, info.why),
+      parts.counts, Object.keys(note.filter ?? {}).length > 0 && make("span", { class: "dim", title: JSON.stringify(note.filter) }, "a part of the vocabulary"),
+      parts.sure, note.id ? parts.done : make("span", { class: "dim" }, info.why),
       menu("Keys", listKeys(bench), make("label", {}, marks, " Words that I select are marked"), make("h3", {}, "Colours"), colours())],
     pane: [shown],
     side: [remark.element, make("div", { class: "row missed" }, make("label", {}, "Missed words ", missed),

@@ -3,6 +3,7 @@
 import { attempt, get, nameField, reviewer } from "./api.js";
 import { offerCodes } from "./codes.js";
 import { fill, later, make, say } from "./dom.js";
+import { COMMANDS } from "./keys.js";
 import * as notes from "./notes.js";
 
 /** Title and module of each part; only that of the notes is needed at first. @type {{[part: string]: [string, () => Promise<any>]}} */
@@ -22,6 +23,7 @@ const keys = /** @type {HTMLInputElement} */ (document.getElementById("keys"));
 let place = null;
 let part = "";
 let shown = 0;
+let opening = false;  // a part, whose keys do nothing yet
 let shownFor = "";  // the name of the person
 
 /** What the service is, and what this person may do there. */
@@ -64,6 +66,7 @@ async function show() {
   const [first = "", second = ""] = rest.map(decode);
   place?.leave?.();
   place = null;
+  opening = true;
   part = wanted in PARTS ? wanted : "notes";
   const [title, load] = PARTS[part];
   document.querySelector("nav a[aria-current]")?.removeAttribute("aria-current");
@@ -72,20 +75,26 @@ async function show() {
   const asked = attempt("Reading …", ask);
   if (part === "notes") notes.render(main, asked);  // can be used before the answer
   const [info, opened] = await Promise.all([asked, attempt("", load)]);
-  if (!info || !opened || own !== shown) return;
+  if (own !== shown) return;
+  if (!info || !opened) { opening = false; return; }
   shownFor = reviewer();
   document.body.classList.toggle("fits", FIT.includes(part));
-  const opening = part === "notes" ? null : await opened.render(main, info, first, second ? Number(second) : null);
-  if (own !== shown) { opening?.leave?.(); return; }
-  place = opening;
+  const found = part === "notes" ? null : await opened.render(main, info, first, second ? Number(second) : null);
+  if (own !== shown) { found?.leave?.(); return; }
+  place = found;
+  opening = false;
   Object.assign(document.body.dataset, { part, reviewer: shownFor });
   for (const [, other] of Object.values(PARTS)) other().catch(() => {});  // the others are there when they are wanted
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!place || !keys.checked || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey) return;
   const target = /** @type {Element} */ (event.target);
   if (target.closest?.("textarea, select, input:not([type=checkbox])")) return;
+  if (!place) {
+    if (opening && COMMANDS.some((one) => event.key.length === 1 && one.keys.includes(event.key))) say("This key did nothing: the page is still read.");
+    return;
+  }
   const inList = Boolean(target.closest(".keys"));
   const onButton = Boolean(target.closest("button, a, input, summary"));
   if (!place.press(event, { inList, onButton })) return;

@@ -41,6 +41,7 @@
  * @property {string} text
  * @property {string} kb digest of the knowledge base
  * @property {string[]} done who has done it
+ * @property {{[field: string]: string[]}} [filter] the part of the vocabulary for it
  * @property {Mention[]} mentions
  *
  * @typedef {{document: string|null, name: string, mention: Mention}} Item a mention of a document, as it was

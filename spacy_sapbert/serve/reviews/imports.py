@@ -3,10 +3,11 @@
 All formats of `link` are read; what is said of the concepts becomes a proposal.
 """
 
+import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from ...formats.gold import LONGEST, NIL, choose_kb_id
 from ...formats.inputs.files import InputFile, choose_file, list_inputs
 from ...formats.inputs.reading import read_documents
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.filters import Filter
 from ..encodings import to_utf8
 from ..problems import (
     INVALID,
@@ -30,6 +32,7 @@ from .store import Added, NewNote, ReviewStore, Span
 MOST_UNPACKED = 64 << 20  # bytes of an archive
 NAME_BYTES = 250  # of a file, which most file systems can have
 FILE = "file"  # that has no name
+FILTER = "filter.json"  # beside notes: the part of the vocabulary for them
 
 
 def propose_spans(document: Document) -> list[Span] | None:
@@ -45,17 +48,57 @@ def propose_spans(document: Document) -> list[Span] | None:
     return [*spans.values()]
 
 
-def read_notes(files: Iterable[InputFile]) -> Iterator[NewNote]:
-    """Yield the documents of files; one that is invalid is an error with file, line."""
-    for document in read_documents(
-        files, longest=LONGEST, overlapping=True, concepts=True
-    ):
-        yield NewNote(str(document.id), document.text, propose_spans(document))
+def read_filter(path: Path) -> str:
+    """Return a filter in JSON: the part of the vocabulary for notes of a folder."""
+    try:
+        values = json.loads(path.read_text("utf8"))
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise SapbertError(
+            "E117",
+            f"{path}: Expected the fields of a filter in JSON, but got something else. "
+            'Write for example {"types": ["DISO"]}.',
+        )
+    return json.dumps(Filter(**values).to_config())
+
+
+def find_filter(name: str, filters: Mapping[str, str]) -> str:
+    """Return the filter of the nearest folder of a name; "" = there is none."""
+    folders = map(str, PurePosixPath(name).parents)
+    return next((filters[folder] for folder in folders if folder in filters), "")
+
+
+def read_notes(
+    files: Iterable[InputFile], filters: Mapping[str, str]
+) -> Iterator[NewNote]:
+    """Yield the documents of files; one that is invalid is an error with file, line.
+
+    Args:
+        filters: Of folders in the names of files.
+    """
+    groups: dict[str, list[InputFile]] = {}
+    for file in files:
+        groups.setdefault(find_filter(file.name, filters), []).append(file)
+    for filter, some in groups.items():
+        for document in read_documents(
+            some, longest=LONGEST, overlapping=True, concepts=True
+        ):
+            spans = propose_spans(document)
+            yield NewNote(str(document.id), document.text, spans, filter)
 
 
 def import_paths(store: ReviewStore, paths: Iterable[Path]) -> Added:
     """Add the documents of files and folders, all or none."""
-    return store.add_documents(read_notes(list_inputs(paths, left_out=Counter())))
+    paths = [*paths]
+    filters = {
+        str(found.relative_to(path).parent): read_filter(found)
+        for path in paths
+        for found in path.rglob(FILTER)
+    }
+    files = list_inputs(paths, left_out=Counter())
+    others = (file for file in files if PurePosixPath(file.name).name != FILTER)
+    return store.add_documents(read_notes(others, filters))
 
 
 def import_uploads(
@@ -75,10 +118,16 @@ def import_uploads(
         folder = Path(temporary)
         inputs: dict[Path, InputFile] = {}
         try:
+            filters: dict[str, str] = {}
             for path, name in write_files(folder, unpack_all(files)):
+                if path.name == FILTER:
+                    filter = read_filter(path)
+                    kb.resolve_filter(Filter(**json.loads(filter)))
+                    filters[str(PurePosixPath(name).parent)] = filter
+                    continue
                 file = choose_note(path, name)
                 inputs[file.path] = file  # of brat both name the same document
-            notes = [*read_notes(inputs.values())]
+            notes = [*read_notes(inputs.values(), filters)]
         except RequestError:
             raise
         except SapbertError as error:

@@ -4,6 +4,7 @@ A document keeps the mentions that it came with; else they are detected. They ar
 once for each version of the knowledge base.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -102,13 +103,20 @@ def show_mention(
     }
 
 
+def read_settings(document: ReviewedDocument) -> dict[str, Any]:
+    """Return the settings with which the mentions of a document are linked."""
+    return {"filter": json.loads(document.filter)} if document.filter else {}
+
+
 async def link_spans(
-    service: Service, spans: Sequence[tuple[str, Span]]
+    service: Service,
+    spans: Sequence[tuple[str, Span]],
+    settings: dict[str, Any],
 ) -> list[ShownMention]:
     """Link spans of texts, each on its own."""
     texts = [text[span.start : span.end] for text, span in spans]
     labels = [span.label for _, span in spans]
-    kb, results = service.kb, await service.link_mentions(texts, {}, labels)
+    kb, results = service.kb, await service.link_mentions(texts, settings, labels)
     return [
         show_mention(kb, text, span, linked.cui, linked.note, linked.candidates)
         for text, (_, span), (linked, _) in zip(texts, spans, results, strict=True)
@@ -119,19 +127,22 @@ async def link_marks(
     service: Service, store: ReviewStore, marks: Iterable[Decision]
 ) -> dict[str, list[ShownMention]]:
     """Return the mentions that reviewers have marked, linked, by document."""
-    texts: dict[str, str] = {}
-    spans = []
+    documents: dict[str, ReviewedDocument | None] = {}
+    groups: dict[str, list[tuple[ReviewedDocument, Span]]] = {}  # by filter
     for one in marks:
-        if one.document not in texts:
-            document = await run_in_threadpool(store.document, one.document)
-            texts[one.document] = document.text if document else ""
-        span = Span(one.start, one.end, one.label, "")
-        spans.append((one.document, span))
-    found = await link_spans(service, [(texts[id], span) for id, span in spans])
+        if one.document not in documents:
+            found = await run_in_threadpool(store.document, one.document)
+            documents[one.document] = found
+        if (document := documents[one.document]) is not None:
+            span = Span(one.start, one.end, one.label, "")
+            groups.setdefault(document.filter, []).append((document, span))
     marked: dict[str, list[ShownMention]] = {}
-    for (id, _), mention in zip(spans, found, strict=True):
-        mention["marked"] = True
-        marked.setdefault(id, []).append(mention)
+    for some in groups.values():
+        spans = [(document.text, span) for document, span in some]
+        linked = await link_spans(service, spans, read_settings(some[0][0]))
+        for (document, _), mention in zip(some, linked, strict=True):
+            mention["marked"] = True
+            marked.setdefault(document.id, []).append(mention)
     return marked
 
 
@@ -145,7 +156,8 @@ async def link_document(
         return known
     spans = await run_in_threadpool(store.proposals, document.id)
     if spans is None:
-        (result,) = await service.link_texts([document.text], {})
+        settings = read_settings(document)
+        (result,) = await service.link_texts([document.text], settings)
         kb = result.kb  # a text that cannot be linked has no entities
         found: list[ShownMention] = []
         for one in result.entities:
@@ -154,7 +166,8 @@ async def link_document(
             shown = show_mention(service.kb, one["text"], span, *link)
             found.append({**shown, "context": one.get("context", "")})
     else:
-        found = await link_spans(service, [(document.text, span) for span in spans])
+        texts = [(document.text, span) for span in spans]
+        found = await link_spans(service, texts, read_settings(document))
     found.sort(key=lambda one: (one["start"], -one["end"]))
     await run_in_threadpool(store.set_links, document.id, found, kb)
     return found

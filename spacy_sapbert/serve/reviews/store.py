@@ -36,13 +36,14 @@ VERSION = 9  # of the tables
 OF = "TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE"
 # `same` is equal for equal texts. `spans` has the mentions that a document came with,
 # `mentions` what the knowledge base `kb` says of its mentions. `done` has who has
-# done a document. `sheet` and `kept` are JSON: a table as it was read, and a term with
-# what was found for it.
+# done a document. `filter` is JSON, of the part of the vocabulary that its mentions
+# may be linked to; "" = all of it. `sheet` and `kept` are JSON: a table as it was
+# read, and a term with what was found for it.
 SCHEMA = f"""
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
-    same TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, spans TEXT, kb TEXT,
-    mentions TEXT
+    same TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, spans TEXT,
+    filter TEXT NOT NULL, kb TEXT, mentions TEXT
 );
 CREATE INDEX documents_by_text ON documents (same);
 CREATE TABLE decisions (
@@ -102,6 +103,7 @@ class ReviewedDocument:
     id: str
     name: str
     text: str
+    filter: str = ""  # in JSON; "" = all concepts
 
 
 class Span(NamedTuple):
@@ -114,11 +116,18 @@ class Span(NamedTuple):
 
 
 class NewNote(NamedTuple):
-    """A document to add; `spans` are the mentions that it came with, if it has any."""
+    """A document to add.
+
+    Attributes:
+        spans: The mentions that it came with, if it has any.
+        filter: The part of the vocabulary that its mentions may be linked to, as JSON
+            of `Filter`; "" = all of it.
+    """
 
     name: str
     text: str
     spans: list[Span] | None = None
+    filter: str = ""
 
 
 @dataclass
@@ -285,10 +294,15 @@ class ReviewStore:
                 )
                 ids.add(id)
                 is_new = connection.execute(
-                    "INSERT OR IGNORE INTO documents (id, name, text, same, time) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    (id, name, note.text, same, current_time()),
+                    "INSERT OR IGNORE INTO documents "
+                    "(id, name, text, same, time, filter) VALUES (?, ?, ?, ?, ?, ?)",
+                    (id, name, note.text, same, current_time(), note.filter),
                 ).rowcount
+                connection.execute(
+                    "UPDATE documents SET filter = :filter, kb = NULL, mentions = NULL "
+                    "WHERE id = :id AND filter != :filter",
+                    {"id": id, "filter": note.filter},
+                )
                 ((equal,),) = connection.execute(
                     "SELECT count(*) FROM documents WHERE same = ?", (same,)
                 )
@@ -321,7 +335,9 @@ class ReviewStore:
 
     def document(self, id: str) -> ReviewedDocument | None:
         """Return a document; None if there is none."""
-        rows = self.query("SELECT id, name, text FROM documents WHERE id = ?", (id,))
+        rows = self.query(
+            "SELECT id, name, text, filter FROM documents WHERE id = ?", (id,)
+        )
         return ReviewedDocument(*rows[0]) if rows else None
 
     def with_documents(
@@ -430,7 +446,7 @@ class ReviewStore:
         They are read some at a time, so that others can write meanwhile.
         """
         sql = (
-            "SELECT id, name, text FROM documents "
+            "SELECT id, name, text, filter FROM documents "
             "WHERE number > :first AND number <= :last AND NOT EXISTS "
             "(SELECT 1 FROM done WHERE document = id AND reviewer = :reviewer) "
             "ORDER BY number"
