@@ -30,6 +30,9 @@ CODES = {"X": ["C1", "I51.9"]}  # the one is an id, and the other a code of C3 t
 MORE += [Concept("C7", ["Heart clinic", "MI"], types=["T046"], codes=CODES)]
 COUNTED = ("sapbert_requests_total", "sapbert_linked_total", "sapbert_jobs_waiting")
 TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(\+00:00|Z)?")
+# Candidates in a cell of CSV or a value of BioC, and numbers beside them
+CANDIDATES = re.compile(r'\[\{"+cui"+: .*?\}\]')
+NUMBER = re.compile(r"(?<=[,>])0\.\d+(?=[,<])|^0\.\d{3,}$")
 FULL = {"score": (1.0, 100.0), "probability": ()}  # numbers that are kept
 
 
@@ -49,24 +52,40 @@ def read(body: bytes, digest: str) -> Any:
 def shorten_line(line: str) -> Any:
     """Return a line of a file, or what is in it if it is JSON."""
     try:
-        return shorten(json.loads(line)) if line.startswith("{") else line
+        return shorten(json.loads(line)) if line.startswith("{") else shorten_text(line)
     except ValueError:
-        return line
+        return shorten_text(line)
+
+
+def shorten_text(text: str) -> str:
+    """Return a text without scores if it has candidates, which get a line each."""
+
+    def replace(found: re.Match[str]) -> str:
+        return str(list_shown(json.loads(found[0].replace('""', '"'))))
+
+    short = CANDIDATES.sub(replace, text)
+    is_plain = short == text and not NUMBER.fullmatch(text)
+    return text if is_plain else NUMBER.sub("NUMBER", short)
+
+
+def list_shown(candidates: list[Any]) -> list[str]:
+    """Return the first candidate, and those of score 1."""
+    names = [(c.get("score"), f"{c['cui']}, {c['alias']}") for c in candidates]
+    return [text for n, (score, text) in enumerate(names) if not n or score == 1]
 
 
 def shorten(value: Any) -> Any:
     """Return an answer without scores, and with a line for each candidate."""
     if isinstance(value, list):
         return [shorten(part) for part in value]
+    if isinstance(value, str):
+        return shorten_text(value)
     if not isinstance(value, dict):
         return value
     short = {}
     for name, part in value.items():
         if name == "candidates" and isinstance(part, list):
-            names = [(c.get("score"), f"{c['cui']}, {c['alias']}") for c in part]
-            short[name] = [
-                text for n, (score, text) in enumerate(names) if not n or score == 1
-            ]
+            short[name] = list_shown(part)
         elif isinstance(part, float) and part not in FULL.get(name, (part,)):
             continue
         else:
