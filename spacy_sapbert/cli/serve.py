@@ -10,6 +10,7 @@ from ..io.plugins import require
 from .app import app
 from .options import (
     SETTING,
+    Codes,
     Engine,
     KbOrPipeline,
     Lang,
@@ -80,6 +81,7 @@ def serve(
         "it is true: negated, past, family or suspected; negex, is_negated, "
         "is_historical, is_family and others are known. May be repeated.",
     ),
+    codes: Codes = None,
     setting: list[str] = SETTING,
 ) -> None:
     """kb/ or pipeline -> a service on a port of this machine
@@ -127,7 +129,7 @@ def serve(
     )
     contexts = read_contexts(context)
     log = EventLog()
-    options = gather_options(setting)
+    options = gather_options(setting, codes)
     detector, name = choose_pipeline(kb, pipeline)
     bound = open_socket(host, port)
 

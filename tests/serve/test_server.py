@@ -264,7 +264,9 @@ def test_a_day_with_kill_9_at_any_moment_loses_nothing(
     assert use_newest(client)["report"]["counts"]["mentions"] == 60
     assert (before != "C0000008", link_first(client, "vwkj zzz")) == (True, "C0000008")
     client.process.kill()
-    client = start_service(*options)  # what was in use is in use again
+    more = ("--codes", "ICD10CM", "--context", "is_denied=negated")
+    client = start_service(*options, *more)  # what was in use is in use again
+    assert client.get("/kb").json()["codes"] == ["ICD10CM"]
     assert link_first(client, "vwkj zzz") == "C0000008"
     (version,) = client.get("/reviews/teach").json()["versions"]
     assert version["used"]
