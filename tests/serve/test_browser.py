@@ -721,7 +721,7 @@ def test_decisions_are_downloaded_beside_the_notes(page, tmp_path):
 
 def test_notes_are_shown_by_their_folders(page):
     page.goto(f"{page.url.partition('#')[0]}#notes")
-    page.wait_for_selector("#note")
+    page.wait_for_selector("#file")
     page.evaluate(
         """() => {
             const files = new DataTransfer();
@@ -980,6 +980,7 @@ def test_rows_of_one_term_are_one_and_a_history_decides_the_next_table(page, tmp
     choices = json.loads(saved["history.json"])["choices"]
     assert [one["chosen"] for one in choices] == ["C0000008", "NIL"]
     page.click("nav a[href='#column']")
+    page.wait_for_selector("h2:has-text('Map a column of terms')")
     open_table(page, "term\nfever\nFUNNY TURN\nMI\n", "next.csv")
     page.wait_for_selector("tr[aria-current]:has-text('fever')")
     page.click("summary:has-text('All shown')")
