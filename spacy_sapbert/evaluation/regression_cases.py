@@ -124,7 +124,7 @@ def check_kept(pipeline: Path, cases: Sequence[Path], *, force: bool) -> None:
 def keep_cases(
     pipeline: Path, cases: Sequence[Path], passed: Mapping[str, int]
 ) -> None:
-    """Put files of cases, and how many of each passed, into the folder of a pipeline.
+    """Write files of cases, and how many of each passed, to the folder of a pipeline.
 
     `spacy package` packs them with it.
     """

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -82,6 +81,13 @@ COLUMNS = ", ".join(f'"{name}"' for name in Decision.model_fields)
 WRITTEN = ", ".join(f'"{name}"' for name in NewDecision.model_fields)
 VALUES = ", ".join(f":{name}" for name in NewDecision.model_fields)
 REMARKED = ", ".join(f'"{name}"' for name in Remark.model_fields)
+LAST_REMARKS = """SELECT max(number) FROM remarks
+GROUP BY document, "start", "end", reviewer"""
+# Mentions at which somebody asks a colleague, by document
+QUESTIONS = f"""SELECT document, count(*) FROM (
+    SELECT DISTINCT document, "start", "end" FROM remarks
+    WHERE asks AND number IN ({LAST_REMARKS})
+) GROUP BY document"""
 NOTED = ", ".join(f'"{name}"' for name in NewRemark.model_fields)
 NOTED_VALUES = ", ".join(f":{name}" for name in NewRemark.model_fields)
 # The last decision of a reviewer on a mention counts, and the last one that settles it.
@@ -370,18 +376,13 @@ class ReviewStore:
                 [one.model_dump() for one in remarks],
             )
 
-    def remarks(self, document: str | None = None) -> list[Remark]:
-        """Return the last remark of each reviewer on each mention, the oldest first.
-
-        Args:
-            document: Of one document; None = of all.
-        """
+    def remarks(self, document: str) -> list[Remark]:
+        """Return the last remark of each reviewer on each mention, the oldest first."""
         sql = (
-            f"SELECT {REMARKED} FROM remarks WHERE (? IS NULL OR document = ?) "
-            "AND number IN (SELECT max(number) FROM remarks "
-            'GROUP BY document, "start", "end", reviewer) ORDER BY number'
+            f"SELECT {REMARKED} FROM remarks WHERE document = ? "
+            f"AND number IN ({LAST_REMARKS}) ORDER BY number"
         )
-        rows = self.query(sql, (document, document))
+        rows = self.query(sql, (document,))
         names = [*Remark.model_fields]
         found = [dict(zip(names, row, strict=True)) for row in rows]
         return [Remark(**{**one, "asks": bool(one["asks"])}) for one in found]
@@ -420,8 +421,7 @@ class ReviewStore:
             f"AND {COUNTS} GROUP BY document"
         )
         counts = dict(self.query(sql, {"reviewer": reviewer}))
-        asked = {(o.document, o.start, o.end) for o in self.remarks() if o.asks}
-        questions = Counter(document for document, _, _ in asked)
+        questions = dict(self.query(QUESTIONS))
         done = self.done()
         sql = (
             "SELECT id, name, time, json_array_length(mentions) FROM documents "
@@ -435,7 +435,7 @@ class ReviewStore:
                 mentions=mentions,
                 decisions=counts.get(id, 0),
                 done=done.get(id, []),
-                questions=questions[id],
+                questions=questions.get(id, 0),
             )
             for id, name, time, mentions in self.query(sql)
         ]
