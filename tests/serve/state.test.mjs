@@ -157,7 +157,7 @@ test("a mark is linked to the part of the vocabulary of its note", () => {
   const asked = [];
   let state = update(EMPTY, { type: "opened", note: { ...noteOf(sure(0, 1)), filter: { types: ["DISO"] } } });
   const bench = noteBench({
-    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {},
+    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {}, contexts: ["", "negated", "past"],
     reviewer: () => "Ada", key: () => "key", pause: () => new Promise(() => {}), focusSearch() {}, focusComment() {}, go() {},
     selected: () => ({ start: 5, end: 7, text: "xx" }), missed: () => null,
     service: { link(...given) { asked.push(given); return new Promise(() => {}); } },
@@ -168,7 +168,7 @@ test("a mark is linked to the part of the vocabulary of its note", () => {
 
 test("what is noted on a mention is written beside its decision, and a does not accept it", () => {
   const page = {
-    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {},
+    getState: () => state, dispatch(event) { state = update(state, event); }, say() {}, draw() {}, contexts: ["", "negated", "past"],
     reviewer: () => "Ada", key: () => "key", pause: () => new Promise(() => {}), focusSearch() {}, focusComment() {}, go() {},
     selected: () => null, missed: () => null, service: {},
   };
@@ -274,6 +274,7 @@ function person(latency, where, isDecided = false) {
       queue: () => answer(() => ({ first: groups.filter(isLeft), kb: "k", mentions: 5, groups: 3 })),
     },
     say(text) { said = text; },
+    contexts: ["", "negated", "past"],
     reviewer: () => "Ada",
     key: () => `key-${keys += 1}`,
     pause: () => answer(() => null),

@@ -10,11 +10,11 @@ import { showConcept } from "./look.js";
 import { searchField } from "./search.js";
 import { dispatch, flush, getState, readDecisions } from "./session.js";
 import { NIL, NO_MENTION, isOpen } from "./state.js";
-import { explainNote, nameTypes } from "./words.js";
+import { contexts, explainNote, nameTypes } from "./words.js";
 
 /** What the commands need of the page. */
 export const PAGE = {
-  getState, dispatch, say,
+  getState, dispatch, say, contexts,
   reviewer: () => (hasName() ? reviewer() : ""),
   key: randomKey,
   pause: (time) => new Promise((done) => setTimeout(done, time)),

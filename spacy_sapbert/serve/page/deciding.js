@@ -3,8 +3,6 @@
 
 import { NIL, NO_MENTION, OPEN, changeOf, contextOf, isOpen, isReplaced, newMention, overlaps, placeOf } from "./state.js";
 
-/** What a text can say of a mention; "" = that it is so. */
-export const CONTEXTS = ["", "negated", "past", "family", "suspected"];
 const PAUSE = 200;  // milliseconds without a decision before it is asked where else it fits
 
 /**
@@ -168,7 +166,7 @@ export function noteBench(page) {
   /** Says in turn what the text says of a mention. */
   const context = (item) => {
     if (!item) { say("There is no mention."); return; }
-    const next = CONTEXTS[(CONTEXTS.indexOf(contextOf(item.mention)) + 1) % CONTEXTS.length];
+    const next = page.contexts[(page.contexts.indexOf(contextOf(item.mention)) + 1) % page.contexts.length];
     remark(item, { context: next });
     say(`“${item.mention.text}”: ${next || "it is so"}.`);
   };

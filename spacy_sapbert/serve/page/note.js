@@ -2,12 +2,12 @@
 
 import { attempt, get, post, reviewer } from "./api.js";
 import { PAGE, listKeys, menu, workbench } from "./bench.js";
-import { CONTEXTS, noteBench } from "./deciding.js";
+import { noteBench } from "./deciding.js";
 import { countOf, fill, later, make, say, select } from "./dom.js";
 import { dispatch, getState, listen, readDecisions } from "./session.js";
 import { NO_MENTION, REMARKS, addDecisions, contextOf, isOpen, isUnsaved, newMention, overlaps, progress } from "./state.js";
 import { drawMarks, drawText, findWords, selectedSpan } from "./text.js";
-import { groups } from "./words.js";
+import { contexts, groups } from "./words.js";
 
 /** What is shown; null = another part of the page. @type {any} */
 let view = null;
@@ -88,7 +88,7 @@ export async function render(main, info, id, start) {
   });
   comment.addEventListener("keydown", (event) => { if (["Enter", "Escape"].includes(event.key)) focusText(); });
   const asks = make("input", { type: "checkbox", id: "asks", onchange: () => bench.remark(bench.item(), { asks: asks.checked }) });
-  const said = select("context", "The text says", CONTEXTS.map((one) => [one, one || "it is so"]), "", (value) => bench.remark(bench.item(), { context: value }));
+  const said = select("context", "The text says", contexts.map((one) => [one, one || "it is so"]), "", (value) => bench.remark(bench.item(), { context: value }));
   const others = make("div", { class: "dim", dir: "auto" });
   /** @type {any} */
   const remark = { comment, asks, said: /** @type {any} */ (said.querySelector("select")), others,

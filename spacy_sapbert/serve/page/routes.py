@@ -9,10 +9,11 @@ import hashlib
 import json
 import re
 from importlib.resources import files
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import APIRouter, HTTPException, Response
 
+from ...formats.entities import Context
 from ...formats.page.groups import BY_TYPE, OTHER, SHOWN, group_styles, name_type
 from ..api.answers import JsonResponse
 from ..api.concepts import get_kb
@@ -38,14 +39,14 @@ IMPORT = re.compile(rb'^import .* from "\./(\w+\.js)";$', re.MULTILINE)
 
 
 def list_types() -> dict[str, Any]:
-    """Return name and colour (the class of its style) of each type, and the groups."""
+    """Return name and colour (the class of its style) of each type, and other lists."""
     known = {code: group.key for code, group in SHOWN.items()}
     known |= {type: group.key for type, group in BY_TYPE.items()}
     shown = {type: {"key": key, "name": name_type(type)} for type, key in known.items()}
     groups = [
         {"key": group.key, "name": group.name} for group in (*SHOWN.values(), OTHER)
     ]
-    return {"types": shown, "groups": groups}
+    return {"types": shown, "groups": groups, "contexts": get_args(Context)}
 
 
 def load_files() -> tuple[str, dict[str, bytes]]:

@@ -2,8 +2,11 @@
 
 import { percent } from "./dom.js";
 
-/** @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[]}} */
-export const { types, groups } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
+/**
+ * `contexts` is what a text can say of a mention; "" = that it is so.
+ * @type {{types: {[type: string]: {key: string, name: string}}, groups: {key: string, name: string}[], contexts: string[]}}
+ */
+export const { types, groups, contexts } = JSON.parse(/** @type {any} */ (document.getElementById("types")).textContent);
 
 /** The class of the colour of types. */
 export function groupOf(of) {
