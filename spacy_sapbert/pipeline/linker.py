@@ -21,6 +21,7 @@ from ..io.forks import TemporaryFolder
 from ..kb.scispacy_names import LINKER as MOVED
 from ..kb.scispacy_names import missing_attribute
 from ..linking.options import DEFAULT_OPTIONS, OPTIONS, LinkOptions, change_options
+from ..linking.settings_base import unknown_setting
 from .abbreviation_detector import mention_text, wrong_attribute
 from .kb_component import KbComponent
 from .linker_config import LINKER_CONFIG, OF_FUNCTIONS
@@ -124,9 +125,10 @@ class SapbertLinker(KbComponent):
                 self.warn_of_shared_attributes(component)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A misspelt option would be a new attribute, which changes nothing.
-        if not hasattr(type(self), name) and get_close_matches(name, OPTIONS, 1, 0.8):
-            change_options(DEFAULT_OPTIONS, {name: value})  # raises the error
+        # A misspelt setting would be a new attribute, which changes nothing.
+        is_known = name in self.settings or hasattr(type(self), name)
+        if not is_known and get_close_matches(name, self.settings, 1, 0.8):
+            raise unknown_setting(name=name, known=self.settings)
         if name in MOVED:
             raise missing_attribute(self, name, MOVED)
         super().__setattr__(name, value)

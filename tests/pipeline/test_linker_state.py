@@ -64,6 +64,8 @@ def test_linker_options_are_properties(sample_kb):
             setattr(linker, name, value)
     with pytest.raises(SapbertError, match="E333.*'threshold'.*'treshold'"):
         linker.treshold = 0.8  # it would be a new attribute, and change nothing
+    with pytest.raises(SapbertError, match="E333.*'cui_attr'.*'cui_atr'"):
+        linker.cui_atr = "own_cui"
     linker.note_of_mine = "any other attribute"
 
 
