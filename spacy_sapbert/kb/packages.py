@@ -14,7 +14,7 @@ from ..linking.sources import UMLS_LICENCE, Licence, find_licence
 from ..vocabularies.releases import SourceRelease
 from .folder.layout import FILE
 from .folder.publication import ONLY, format_copy
-from .folder.records import Manifest, Vocabulary
+from .folder.records import CARD, ENCODER, Manifest, Vocabulary
 from .folder.versions import ENTRY_POINTS
 from .indexes.hnsw import MOST_EXACT_ROWS
 from .knowledge_base import KnowledgeBase, load_kb
@@ -36,7 +36,9 @@ Name: {project}
 Version: {version}
 Summary: {concepts} concepts for spacy-sapbert, digest {digest}
 Requires-Dist: {requirement}
-"""
+Description-Content-Type: text/markdown
+
+{description}"""
 
 WHEEL = """Wheel-Version: 1.0
 Generator: spacy-sapbert
@@ -110,15 +112,21 @@ def format_requirement(manifest: Manifest) -> str:
 
 
 def write_wheel(kb: KnowledgeBase, wheel: Path, name: str, version: str) -> None:
-    """SOURCE: https://packaging.python.org/specifications/binary-distribution-format/"""
+    """The model card of the encoder, with its accuracy, is the description.
+
+    SOURCE: https://packaging.python.org/specifications/binary-distribution-format/
+    """
     module, digest = f"sapbert_kb_{name}", kb.manifest.digest
     folder, info = f"{module}/kb/{ONLY}", f"{module}-{version}.dist-info"
+    card = f"{ENCODER}/{CARD}"
+    has_card = card in kb.manifest.files
     metadata = METADATA.format(
         project=project_name(name),
         version=version,
         concepts=kb.manifest.counts.concepts,
         digest=digest,
         requirement=format_requirement(kb.manifest),
+        description=kb.version.path(card).read_text("utf8") if has_card else "",
     )
     entry_point = f"[{ENTRY_POINTS}]\n{name} = {module}:folder\n"
     contents = {

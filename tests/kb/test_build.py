@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -210,7 +212,9 @@ def test_build_kb_that_reuses_vectors_writes_the_bytes_of_a_new_one(
     ]
     path = tmp_path / "concepts.jsonl"
     write_concepts(path, concepts)
-    build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
+    encoder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    (encoder / "README.md").write_text("a model card, which changes no vector", "utf8")
+    build = {"encoder": str(encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(path, tmp_path / "new", **build)
     at_first = sum(encoded)
     encoded.clear()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import zipfile
 from base64 import urlsafe_b64encode
@@ -36,7 +37,9 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
     concepts_file, tiny_encoder, tmp_path
 ):
     folder = tmp_path / "kb"
-    build_small_kb(concepts_file, folder, tiny_encoder)
+    encoder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    (encoder / "README.md").write_text("# Ward encoder\n\nIt is better.\n", "utf8")
+    build_small_kb(concepts_file, folder, encoder)
     kb = load_kb(folder)
     for number in range(2):
         kb = add_concepts(kb, [Concept(f"L{number}", [f"ward {number}"])])
@@ -59,6 +62,8 @@ def test_package_kb_wheel_has_the_overlay_and_no_old_files(
         *("Metadata-Version: 2.1", "Name: sapbert-kb-local", "Version: 1.0"),
         f"Summary: 8 concepts for spacy-sapbert, digest {digest}",
         f"Requires-Dist: spacy-sapbert[torch]>={__version__}",
+        "Description-Content-Type: text/markdown",
+        *("", "# Ward encoder", "", "It is better."),
     ]
     assert f"digest = {digest!r}" in contents["sapbert_kb_local/__init__.py"].decode()
     points = "[spacy_sapbert_kbs]\nlocal = sapbert_kb_local:folder\n"

@@ -49,6 +49,7 @@ from ..folder.publication import (
     open_target,
 )
 from ..folder.records import (
+    CARD,
     ENCODER,
     EXPORTED,
     EncoderRecord,
@@ -260,10 +261,10 @@ def copy_encoder(
     settings = options.settings or read_settings(Path(name))
     tokenizer, model = load_encoder(name)
     save_encoder(folder, tokenizer, model, settings)
-    card = Path(name) / "README.md"
-    if card.is_file():
-        shutil.copyfile(card, folder / "README.md")
     fingerprint = encoder_fingerprint(describe_files(version))
+    card = Path(name) / CARD
+    if card.is_file():  # after the fingerprint: it changes no vector
+        shutil.copyfile(card, folder / CARD)
     if engine == "onnx" or (engine == "auto" and prefers_onnx(options.precision)):
         try:
             export_encoder(folder, version / EXPORTED, settings)

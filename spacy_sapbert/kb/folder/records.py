@@ -14,6 +14,7 @@ from ..indexes.backends import make_backend
 FORMAT: Literal[13] = 13
 ENCODER = "encoder"  # folder of a version
 EXPORTED = f"{ENCODER}/onnx"  # the encoder for another engine
+CARD = "README.md"  # of the encoder, in its folder: the model card
 MAX_WIDTH = 1 << 16
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
