@@ -237,6 +237,23 @@ def tiny_encoder(make_bert, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+def two_gpus(monkeypatch) -> list[str]:
+    """Two made-up GPUs, and where models were moved from here on; they stay."""
+    import torch
+
+    moved: list[str] = []
+
+    def move(model: Any, device: str) -> Any:
+        moved.append(device)
+        return model
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.nn.Module, "to", move)
+    return moved
+
+
+@pytest.fixture
 def encoded(monkeypatch) -> list[int]:
     """How many names each pass through the encoder has had, from here on."""
     from spacy_sapbert.encoder.encoder import Encoder

@@ -13,6 +13,7 @@ from .options import (
     AsJson,
     BarsJoinParts,
     Delimiter,
+    Device,
     DropPrefix,
     KbName,
     LeastConfidence,
@@ -24,6 +25,7 @@ from .options import (
     Quiet,
     Skipped,
     gather_reading,
+    open_kb,
 )
 
 # Rows of the table: the key and its words.
@@ -84,6 +86,7 @@ def calibrate(
     least_confidence: LeastConfidence = None,
     limit: Limit = 0,
     on_error: OnError = "fail",
+    device: Device = "auto",
     check: bool = typer.Option(
         False, "--check", help="Measure threshold and probabilities; no change."
     ),
@@ -109,7 +112,6 @@ def calibrate(
     from ..kb.folder.publication import check_writable, read_only_kb
     from ..kb.folder.records import Calibration
     from ..kb.folder.versions import find_kb
-    from ..kb.knowledge_base import load_kb
 
     evaluation.parse_criterion(criterion)
     keep = dry_run or check
@@ -133,7 +135,7 @@ def calibrate(
             least_confidence=least_confidence,
         ),
     )
-    opened = load_kb(folder)
+    opened = open_kb(folder, device)
     manifest = opened.manifest
     if manifest.taught is not None and not (quiet or as_json):
         msg.warn(

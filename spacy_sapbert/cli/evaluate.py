@@ -17,6 +17,7 @@ from .options import (
     Aliases,
     BarsJoinParts,
     Delimiter,
+    Device,
     DropPrefix,
     Force,
     KbName,
@@ -31,6 +32,7 @@ from .options import (
     Skipped,
     Threshold,
     gather_reading,
+    open_kb,
 )
 
 TIE = "expected"  # how ties are counted in what is printed
@@ -117,6 +119,7 @@ def evaluate(
         None, help="predictions.jsonl of another linker to compare with."
     ),
     on_error: OnError = "fail",
+    device: Device = "auto",
     output: Path | None = typer.Option(
         None,
         "--output",
@@ -158,7 +161,6 @@ def evaluate(
     from ..evaluation.rankers import kb_lookup
     from ..evaluation.score_mentions import EvaluationSettings
     from ..io.tables.files import find_kind
-    from ..kb.knowledge_base import load_kb
 
     check_outputs(output, predictions, errors, force=force)
     if errors:
@@ -181,7 +183,7 @@ def evaluate(
         reading=reading,
     )
     known = read_aliases(aliases) if aliases else {}
-    opened = load_kb(kb)
+    opened = open_kb(kb, device)
     evaluation = evaluate_kb(
         opened,
         mentions,

@@ -26,6 +26,7 @@ from .options import (
     Codes,
     Delimiter,
     Deny,
+    Device,
     Encoding,
     Engine,
     Force,
@@ -150,6 +151,7 @@ def link(
     ),
     engine: Engine = None,
     precision: Precision = None,
+    device: Device = "auto",
 ) -> None:
     """kb/ + texts -> linked entities
 
@@ -198,6 +200,7 @@ def link(
         ),
         engine=engine,
         precision=precision,
+        device=device,
         format=format,
         shard_size=shard_size,
         candidates=candidates,

@@ -15,6 +15,7 @@ from .options import (
     Allow,
     Codes,
     Deny,
+    Device,
     Encoding,
     Force,
     KbName,
@@ -26,6 +27,7 @@ from .options import (
     Types,
     gather_filter,
     gather_options,
+    open_kb,
 )
 
 
@@ -73,6 +75,7 @@ def map_terms(
     allow: Allow = None,
     deny: Deny = None,
     setting: list[str] = SETTING,
+    device: Device = "auto",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,7 +103,6 @@ def map_terms(
     """
     from ..io.tables.files import find_kind, is_sssom
     from ..io.tables.headers import list_columns
-    from ..kb.knowledge_base import load_kb
     from ..linking.options import DEFAULT_OPTIONS, change_options
     from ..mapping.concept_map import is_concept_map
     from ..mapping.lookup import STATUSES
@@ -118,7 +120,7 @@ def map_terms(
         filter=filter,
     )
     options = change_options(DEFAULT_OPTIONS, given)
-    opened = load_kb(kb)
+    opened = open_kb(kb, device)
     opened.check_options(options)
     columns = TermColumns(
         column,

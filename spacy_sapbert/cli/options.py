@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,9 @@ from ..formats.documents import FailOrSkip
 from ..formats.format_table import FORMATS, list_formats
 from ..io.reading import read_lines
 from ..io.terminal import msg
+
+if TYPE_CHECKING:
+    from ..kb.knowledge_base import KnowledgeBase
 
 ALL = "all"
 Panel = dict[str, Any]
@@ -264,6 +267,22 @@ Precision = Annotated[
     Literal["float32", "bf16"] | None,
     typer.Option(help="Of the encoder. [as the linker: float32]", **RUNNING),
 ]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="Of the encoder: cpu, cuda, a GPU like cuda:1, or auto = a GPU if there "
+        "is one.",
+        **RUNNING,
+    ),
+]
+
+
+def open_kb(kb: str | Path, device: str) -> "KnowledgeBase":
+    """Open a knowledge base whose encoder runs on a device; see `load_kb`."""
+    from ..encoder.encoder import EncoderConfig
+    from ..kb.knowledge_base import load_kb
+
+    return load_kb(kb, encoder=EncoderConfig(device=device))
 
 
 def choose_pipeline(

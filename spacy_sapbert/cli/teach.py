@@ -21,6 +21,7 @@ from .options import (
     ANNOTATED_FORMAT,
     AsJson,
     Delimiter,
+    Device,
     DropPrefix,
     KbFolder,
     LeastConfidence,
@@ -30,6 +31,7 @@ from .options import (
     Quiet,
     Skipped,
     gather_reading,
+    open_kb,
 )
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ def teach(
     ),
     as_json: AsJson = False,
     on_error: OnError = "fail",
+    device: Device = "auto",
     force: bool = typer.Option(
         False,
         "--force",
@@ -128,7 +131,6 @@ def teach(
 
     `spacy sapbert kb use` goes back to the version before.
     """
-    from ..kb.knowledge_base import load_kb
     from ..kb.teaching.teach import teach_documents
     from ..pipeline.teaching import annotate
 
@@ -139,7 +141,7 @@ def teach(
     folder = find_kb(kb) if output is not None else check_folder(kb)
 
     skipped = Skipped(on_error)
-    opened = load_kb(folder)
+    opened = open_kb(folder, device)
     reading = gather_reading(
         format=format,
         columns=columns,

@@ -8,7 +8,7 @@ import typer
 from ..io.terminal import msg
 from ..io.writing import check_existing
 from .app import app, check_outputs, keep_inputs
-from .options import COLUMN, ID, LABEL, Encoding, Force, Quiet
+from .options import COLUMN, ID, LABEL, Device, Encoding, Force, Quiet, open_kb
 
 
 @app.command("update")
@@ -34,6 +34,7 @@ def update(
         False, help="People chose all ids: only retired ones change."
     ),
     encoding: Encoding = "utf-8",
+    device: Device = "auto",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,7 +51,6 @@ def update(
     Exit code: 0 = written; 1 = an error, printed in one line; 2 = wrong options.
     """
     from ..io.tables.files import find_kind
-    from ..kb.knowledge_base import load_kb
     from ..verification.updated_files import update_file
     from ..verification.updates import STATUSES
     from ..verification.verified_tables import choose_columns
@@ -65,7 +65,7 @@ def update(
         find_kind(report)
     named = column is not None or id is not None
     columns = choose_columns(links, column, id, label, None) if named else None
-    opened = load_kb(old), load_kb(new)
+    opened = open_kb(old, device), open_kb(new, device)
     result = update_file(
         *opened,
         links,

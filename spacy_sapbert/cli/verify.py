@@ -13,10 +13,12 @@ from .options import (
     ID,
     LABEL,
     TEXT,
+    Device,
     Encoding,
     Force,
     KbName,
     Quiet,
+    open_kb,
     split_values,
 )
 
@@ -42,6 +44,7 @@ def verify(
         help="Verdicts with which the exit code is 1, e.g. wrong,unknown,retired.",
     ),
     encoding: Encoding = "utf-8",
+    device: Device = "auto",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,7 +64,6 @@ def verify(
     Exit code: 0 = written; 1 = a verdict of --fail-on, or an error, printed in one
     line; 2 = wrong options.
     """
-    from ..kb.knowledge_base import load_kb
     from ..verification.verdicts import VERDICTS
     from ..verification.verified_tables import (
         OTHER,
@@ -76,8 +78,9 @@ def verify(
     check_outputs(output, force=force)
     check_verified(table, output)
     columns = choose_columns(table, column, id, label, text, encoding)
+    opened = open_kb(kb, device)
     counts = verify_table(
-        load_kb(kb), table, output, columns, encoding=encoding, progress=not quiet
+        opened, table, output, columns, encoding=encoding, progress=not quiet
     )
     if not quiet:
         rows = [(v, f"{counts[v]:,}", meaning) for v, meaning in VERDICTS.items()]

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import SapbertError, check_choice, check_range
 from ..io.forks import ProcessLock, make_fork_safe
 from ..linking.text import clean_text
+from .device import choose_device
 from .huggingface import EncoderSettings, read_settings
 from .pooling import POOLINGS
 from .safety import check_contained
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 TokenIds = tuple[int, ...]
 # Each but "auto" is a module `…_engine` here with a function
-# `open_engine(folder, settings, precision)`; see `Encoder.open`.
+# `open_engine(folder, settings, config)`; see `Encoder.open`.
 ENGINES = ("auto", "torch", "onnx", "spacy_transformers")
 EXPORTED = "onnx"  # folder of an exported encoder, in that of the encoder
 GRAPH_FILE = "encoder.onnx"  # its weights are in encoder.onnx.data
@@ -69,22 +70,28 @@ class EncoderConfig:
         precision: "float32" or, in PyTorch, "bf16". bf16 is faster on some machines
             and changes scores in the third digit, as the weights of an exported
             encoder do, which have 8 bits.
+        device: Of PyTorch: "cpu", "cuda", "cuda:1", "auto" = a GPU if there is one, or
+            None = where spaCy runs, see `spacy.prefer_gpu`. For a knowledge base whose
+            vectors are of ONNX Runtime, the engine "auto" makes "auto" the CPU.
     """
 
     engine: str = "auto"
     names_per_pass: int = 64
     precision: str = "float32"
+    device: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("engine", ENGINES, self.engine)
         check_choice("precision", PRECISIONS, self.precision)
         check_range("names_per_pass", self.names_per_pass, 1, MAX_NAMES)
-        if self.engine not in ("auto", "torch") and self.precision != "float32":
+        needs = [self.precision] if self.precision != "float32" else []
+        if self.device not in (None, "auto", "cpu"):
+            needs.append(choose_device(self.device))
+        if needs and self.engine not in ("auto", "torch"):
             raise SapbertError(
                 "E331",
-                f'Expected the engine "torch" for {self.precision}, but got '
-                f'"{self.engine}", which has "float32" alone. Choose "torch" or that '
-                "precision.",
+                f'Expected the engine "torch" for {" and ".join(needs)}, but got '
+                f'"{self.engine}". Choose "torch", or "float32" and the device "auto".',
             )
 
 
@@ -145,10 +152,10 @@ class Encoder:
         name = config.engine
         if name == "auto":
             exported = (folder / EXPORTED / GRAPH_FILE).is_file()
-            prefers = exported and prefers_onnx(config.precision)
+            prefers = exported and prefers_onnx(config)
             name = "onnx" if prefers else "torch"
         module: Any = import_module(f".{name}_engine", __package__)
-        engine = module.open_engine(folder, settings, config.precision)
+        engine = module.open_engine(folder, settings, config)
         width = measure_width(engine, settings.max_length, folder)
         return cls(config, settings, engine, width)
 
@@ -220,12 +227,10 @@ class Encoder:
             return vectors
 
 
-def prefers_onnx(precision: str) -> bool:
-    """Return whether ONNX Runtime is installed and has a precision, on spaCy's CPU."""
-    from thinc.api import get_current_ops
-
-    on_cpu = get_current_ops().device_type == "cpu"
-    return on_cpu and precision == "float32" and bool(find_spec("onnxruntime"))
+def prefers_onnx(config: EncoderConfig) -> bool:
+    """Return whether ONNX Runtime is installed and has the precision, on the CPU."""
+    on_cpu = choose_device(config.device) == "cpu"
+    return on_cpu and config.precision == "float32" and bool(find_spec("onnxruntime"))
 
 
 def split_passes(
@@ -265,6 +270,8 @@ def measure_width(engine: Engine, length: int, name: Path) -> int:
     try:
         shape = tuple(engine.states(ids, np.ones_like(ids)).shape)
         reason = f"its states have the shape {shape}"
+    except SapbertError:
+        raise
     except Exception as error:  # the libraries raise almost any
         shape, reason = (), " ".join(str(error).split())[:300]
     if len(shape) != 3 or shape[:2] != ids.shape:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import SapbertError
 from ..io import forks
-from .encoder import EXPORTED, GRAPH_FILE
+from .encoder import EXPORTED, GRAPH_FILE, EncoderConfig
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, read_json
 from .tokenizer import NameTokenizer, load_tokenizer
@@ -57,7 +57,7 @@ def import_onnxruntime() -> Any:
 
 
 def open_engine(
-    folder: Path, settings: EncoderSettings, precision: str
+    folder: Path, settings: EncoderSettings, _: EncoderConfig
 ) -> "OnnxEngine":
     """Load an encoder from the export in its folder; see `Encoder.open`."""
     if not (folder / EXPORTED / GRAPH_FILE).is_file():

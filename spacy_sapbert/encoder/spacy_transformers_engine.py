@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..io.plugins import require
+from .device import choose_device
 from .huggingface import EncoderSettings, load_model
 from .tokenizer import NameTokenizer, load_tokenizer
-from .torch_engine import find_device
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
     from torch import Tensor
+
+    from .encoder import EncoderConfig
 
 PAD = "[PAD]"
 
@@ -30,7 +32,7 @@ def make_entity_spans() -> "Callable[[Iterable[Doc]], list[list[Span]]]":
 
 
 def open_engine(
-    folder: Path, settings: EncoderSettings, precision: str
+    folder: Path, settings: EncoderSettings, _: "EncoderConfig"
 ) -> "SpacyTransformersEngine":
     """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
     require("spacy_transformers", "spacy-transformers")
@@ -77,7 +79,7 @@ class SpacyTransformersEngine:
         self.vocabulary: int = model.get_input_embeddings().num_embeddings
         self.vocab = Vocab()
         self.model = TransformerModel("", get_entities)
-        reader, model = TokenIdReader(tokenizer.pad_id), model.to(find_device())
+        reader, model = TokenIdReader(tokenizer.pad_id), model.to(choose_device(None))
         self.model.attrs["set_transformer"](
             self.model, HFObjects(reader, model, None, {}, {})
         )

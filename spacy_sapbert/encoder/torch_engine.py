@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..io.plugins import require_torch
+from .device import choose_device, memory_checked
 from .huggingface import EncoderSettings, load_model
 from .tokenizer import NameTokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from .encoder import EncoderConfig
+
 
 def open_engine(
-    folder: Path, settings: EncoderSettings, precision: str
+    folder: Path, settings: EncoderSettings, config: "EncoderConfig"
 ) -> "TorchEngine":
     """Load an encoder, with its adapter if it has one; see `Encoder.open`."""
     require_torch(
@@ -24,27 +27,18 @@ def open_engine(
     )
     model = load_model(folder)
     tokenizer = load_tokenizer(folder, settings.max_length)
-    return TorchEngine(model, tokenizer, precision)
-
-
-def find_device() -> Any:
-    """Return the device of spaCy; if it is not installed, a GPU if there is one."""
-    try:
-        from thinc.api import get_torch_default_device
-    except ImportError:
-        import torch
-
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return get_torch_default_device()
+    with memory_checked():
+        model = model.to(choose_device(config.device))
+    return TorchEngine(model, tokenizer, config.precision)
 
 
 class TorchEngine:
-    """See `Engine`. It runs on the device of `find_device`."""
+    """See `Engine`. It runs on the device of its model."""
 
     pads = True
 
     def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
-        self.model = model.to(find_device())
+        self.model = model
         self.tokenizer = tokenizer
         self.precision = precision
         self.positions: int = getattr(model.config, "max_position_embeddings", 0)
@@ -63,6 +57,6 @@ class TorchEngine:
         autocast = (
             torch.autocast(device.type, torch.bfloat16) if fast else nullcontext()
         )
-        with torch.inference_mode(), autocast:
+        with memory_checked(), torch.inference_mode(), autocast:
             states: Tensor = self.model(**inputs).last_hidden_state.float()
             return states

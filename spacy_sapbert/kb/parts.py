@@ -1,6 +1,7 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -102,6 +103,9 @@ class Parts:
         config = self.config or EncoderConfig()
         record = self.manifest.encoder
         folder = self.version.encoder
+        if (config.engine, config.device, record.engine) == ("auto", "auto", "onnx"):
+            # A mention has the same scores on every machine.
+            config = replace(config, device="cpu")
         if config.engine == "onnx" and "onnx" not in self.manifest.engines:
             raise not_exported(path=folder)
         settings = EncoderSettings(record.pooling, record.max_length, record.lowercase)

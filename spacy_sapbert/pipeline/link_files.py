@@ -82,6 +82,7 @@ class LinkJob:
         options: Fields of `LinkOptions` that replace those of the linker.
         engine: See `EncoderConfig`; None = as the linker.
         precision: See `EncoderConfig`; None = as the linker.
+        device: See `EncoderConfig`; None = as the linker.
         format: See docs/formats.md; None = by the ending of the output, JSONL for
             parts, and else a table.
         shard_size: Documents in a part; None = one file.
@@ -112,6 +113,7 @@ class LinkJob:
     options: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
     precision: str | None = None
+    device: str | None = no_effect(None)
     format: str | None = None
     shard_size: int | None = None
     candidates: int | None = None
@@ -270,6 +272,7 @@ def link_files(
         "options": job.options,
         "engine": job.engine,
         "precision": job.precision,
+        "device": job.device,
         # other files may have mentions in all documents
         "detection": job.columns is None
         and not all(list_formats()[file.format].annotated for file in files),

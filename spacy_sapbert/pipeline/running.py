@@ -101,6 +101,7 @@ def complete_pipeline(
     options: Mapping[str, Any] = NO_OPTIONS,
     engine: str | None = None,
     precision: str | None = None,
+    device: str | None = None,
     detection: bool = True,
 ) -> Any:
     """Add a linker and a detector of mentions to a pipeline; return the linker.
@@ -126,13 +127,9 @@ def complete_pipeline(
     linker: Any = nlp.get_pipe(name)
     linker.kb_digest = kb_digest or linker.kb_digest
     linker.options = change_options(linker.options, options)
-    if engine is not None or precision is not None:
-        config = linker.encoder
-        linker.encoder = replace(
-            config,
-            engine=engine or config.engine,
-            precision=precision or config.precision,
-        )
+    given = {"engine": engine, "precision": precision, "device": device}
+    changes: Any = {name: value for name, value in given.items() if value is not None}
+    linker.encoder = replace(linker.encoder, **changes)
     factories = [nlp.get_pipe_meta(name).factory for name in nlp.pipe_names]
     if mentions == NAMES and MENTIONS not in factories:
         config = {"spans_key": linker.spans_key}

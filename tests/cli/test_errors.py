@@ -45,7 +45,20 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
         (f"{EXPLAIN} --setting secret=1", "E333"),
         (f"{EXPLAIN} --setting label_types={'[' * 50_000}", r"\[E"),
         (f"{BUILD} --backend usearch", "--backend"),
-        pytest.param(f"{BUILD} --gpu-id 0", "E357", marks=NO_GPU),
+        *(
+            pytest.param(f"{command} --device cuda", "E357", marks=NO_GPU)
+            for command in (
+                BUILD,
+                "evaluate KB gold.tsv",
+                "calibrate KB gold.tsv",
+                "teach KB gold.tsv",
+                "link KB note.txt",
+                "map KB table.csv -o out.csv --column note",
+                "verify KB table.csv -o out.csv --column note --id ward",
+                "update KB KB table.csv -o out.csv --column note --id ward",
+                "kb add KB CONCEPTS",
+            )
+        ),
         ("kb info none", "E310"),
         ("kb search KB fever --types T999", "E332"),
         ("kb dump KB -o out.xml", "E110"),

@@ -183,15 +183,24 @@ def stop_after(work: Callable[..., Any], calls: int) -> Callable[..., Any]:
     ],
 )
 def test_build_kb_stopped_embeds_nothing_again(
-    name, settings, concepts_file, tiny_encoder, contents, tmp_path, monkeypatch
+    name,
+    settings,
+    concepts_file,
+    tiny_encoder,
+    contents,
+    tmp_path,
+    monkeypatch,
+    two_gpus,
 ):
+    """On another machine too: its device is not a part of the plan."""
     monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 4)
     build = {"encoder": str(tiny_encoder), "threads": 1, "engine": "torch", **settings}
     build_kb(concepts_file, tmp_path / "whole", **build)
     with monkeypatch.context() as patched:
         patched.setattr(row_vectors, name, stop_after(getattr(row_vectors, name), 2))
         with pytest.raises(Stopped):
-            build_kb(concepts_file, tmp_path / "kb", **build)
+            build_kb(concepts_file, tmp_path / "kb", **build, device="auto")
+        assert two_gpus[-1] == "cuda"
     with monkeypatch.context() as patched:
         again = stop_after(row_vectors.embed_some, 4)  # of the six for 21 rows
         patched.setattr(row_vectors, "embed_some", again)

@@ -12,13 +12,12 @@ from ...encoder.huggingface import (
     check_settings,
     read_settings,
 )
-from ...errors import SapbertError
 from ...io.terminal import msg
 from ...io.writing import check_folder_output
 from ...kb.folder.layout import KB_FOLDER
 from ...kb.folder.records import Manifest
 from ...linking.probability import DEFAULT_THRESHOLD
-from ..options import RUNNING, Engine, Force, Panel, Precision, Quiet
+from ..options import RUNNING, Device, Engine, Force, Panel, Precision, Quiet
 from .app import kb_app, parse_numbers
 from .description import describe_manifest
 
@@ -38,23 +37,6 @@ def choose_settings(
     settings = asdict(read_settings(Path(encoder)))
     settings.update((key, value) for key, value in given.items() if value is not None)
     return check_settings(settings)
-
-
-def require_gpu(gpu_id: int) -> None:
-    """Make spaCy and torch use a GPU."""
-    import spacy
-
-    try:
-        spacy.require_gpu(gpu_id)
-    except Exception as error:  # CuPy and CUDA have many
-        reason = str(error).strip().partition("\n")[0]
-        raise SapbertError(
-            "E357",
-            f"Expected GPU {gpu_id}, but got: {reason}. Install torch with CUDA, and "
-            "CuPy: the extra `gpu` for CUDA 12, else see https://docs.cupy.dev. Or "
-            "leave out `--gpu-id`: the CPU builds the same knowledge base, only "
-            "slower.",
-        ) from None
 
 
 @kb_app.command("build")
@@ -103,13 +85,7 @@ def build(
     reuse: Path | None = typer.Option(
         None, help="Knowledge base of the same encoder; only other names are embedded."
     ),
-    gpu_id: int = typer.Option(
-        -1,
-        "--gpu-id",
-        "-g",
-        help="GPU for the encoder, -1 = the CPU; needs CuPy.",
-        **RUNNING,
-    ),
+    device: Device = "auto",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -123,8 +99,6 @@ def build(
     from ...kb.building.build import build_kb
 
     check_folder_output(kb, KB_FOLDER, force=force)
-    if gpu_id >= 0:
-        require_gpu(gpu_id)
     inputs: dict[str, Any] = {
         "concepts_path": concepts,
         "output": kb,
@@ -135,6 +109,7 @@ def build(
         "engine": engine or "auto",
         "names_per_pass": names_per_pass,
         "precision": precision or "float32",
+        "device": device,
         "reuse": reuse,
         "force": force,
         "progress": not quiet,

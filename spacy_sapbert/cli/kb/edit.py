@@ -11,7 +11,7 @@ from ...io.terminal import msg
 from ...kb.folder.publication import read_only_kb
 from ...kb.folder.versions import find_kb
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
-from ..options import KbFolder, Quiet
+from ..options import Device, KbFolder, Quiet, open_kb
 from .app import kb_app, parse_numbers
 from .build import warn_of_recall
 from .description import describe_manifest
@@ -82,6 +82,7 @@ def add(
     new: bool = typer.Option(
         False, "--new", help="The id of `--cui` may be new: add a concept with it."
     ),
+    device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """concepts.jsonl + kb/ -> kb/ with these concepts
@@ -95,10 +96,9 @@ def add(
     Example: spacy sapbert kb add models/kb local.jsonl
     """
     from ...kb.edits.change import add_concepts
-    from ...kb.knowledge_base import load_kb
 
     given = list_concepts(concepts, cui, alias, type)
-    opened = load_kb(check_folder(kb))
+    opened = open_kb(check_folder(kb), device)
     if concepts is None and not new:
         check_concept(given[0])
         check_known(opened, given[0].cui)

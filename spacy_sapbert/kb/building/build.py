@@ -102,6 +102,7 @@ class BuildOptions:
         sources: The vocabularies and their releases, for `kb info`.
         engine: See `EncoderConfig`. "auto" = ONNX Runtime on a CPU where it is
             installed and can run the encoder. For it the encoder is exported.
+        device: See `EncoderConfig`. A stopped build may continue on a different one.
         threads: Threads of the index build, 0 = all. With 1, equal input gives equal
             bytes.
         order: "names" = learn an order of candidates from the names, for which their
@@ -118,6 +119,7 @@ class BuildOptions:
     engine: str = "auto"
     names_per_pass: int = 64
     precision: str = "float32"
+    device: str | None = None
     threads: int = 0
     order: str = "names"
     reuse: Path | None = None
@@ -140,7 +142,9 @@ class BuildOptions:
 
     @cached_property
     def config(self) -> EncoderConfig:
-        return EncoderConfig(self.engine, self.names_per_pass, self.precision)
+        return EncoderConfig(
+            self.engine, self.names_per_pass, self.precision, self.device
+        )
 
 
 def build_kb(
@@ -265,7 +269,7 @@ def copy_encoder(
     card = Path(name) / CARD
     if card.is_file():  # after the fingerprint: it changes no vector
         shutil.copyfile(card, folder / CARD)
-    if engine == "onnx" or (engine == "auto" and prefers_onnx(options.precision)):
+    if engine == "onnx" or (engine == "auto" and prefers_onnx(options.config)):
         try:
             export_encoder(folder, version / EXPORTED, settings)
             engine = "onnx"
