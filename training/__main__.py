@@ -45,6 +45,10 @@ COMMANDS = {
         "data.hold_out:hold_out_names",
         "concepts.jsonl -> trained.jsonl + mentions.tsv of names that it lacks",
     ),
+    "sample": CommandInfo(
+        "data.sample:sample_command",
+        "concepts.jsonl + mentions.tsv -> their concepts, and some others",
+    ),
     "convert-corpus": CommandInfo(
         "corpora.convert:convert_research",
         "COMETA, XL-BEL, BioSyn -> mentions.tsv or docs.spacy",
@@ -60,6 +64,10 @@ COMMANDS = {
     "train": CommandInfo(
         "trainer.command:train_command",
         "pairs.tsv + base encoder -> encoder folder",
+    ),
+    "model-card": CommandInfo(
+        "compare:model_card_command",
+        "evaluation.json + encoder -> table, in its model card",
     ),
     "results-table": CommandInfo(
         "results_table:results_table",

@@ -1,147 +1,214 @@
 """Settings and inputs of `spacy project run all` → what would stop it, hours later."""
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import typer
 from confection import Config
 
-from spacy_sapbert.encoder.hub import check_published
+from spacy_sapbert.cli.app import WRONG_OPTION
+from spacy_sapbert.cli.concepts import try_reading
+from spacy_sapbert.encoder.device import choose_device
+from spacy_sapbert.encoder.hub import check_published, find_cached
 from spacy_sapbert.encoder.huggingface import check_encoder_name
-from spacy_sapbert.errors import SapbertError, not_written, refused_by_system
+from spacy_sapbert.errors import SapbertError, not_written
 from spacy_sapbert.evaluation.score_mentions import EvaluationSettings, select_mentions
-from spacy_sapbert.io.reading import check_file, read_line_blocks
+from spacy_sapbert.io.system import free_memory
 from spacy_sapbert.io.terminal import msg
-from spacy_sapbert.vocabularies.concepts import read_concepts
-from spacy_sapbert.vocabularies.locate import Unpacked
-from spacy_sapbert.vocabularies.reader_table import find_file, list_readers
-from spacy_sapbert.vocabularies.rrf.tables import find_table
 from training.data.options import Quiet
 from training.trainer.settings import (
+    TrainingSettings,
     complete_encoder,
     make_settings,
     parse_overrides,
     read_config,
 )
 
-FOLDERS = ("corpus", "models", "packages")  # in which the steps write
-FIRST = 1_000  # concepts that are read for an estimate
-WHEELS = ("build", "setuptools")  # without which no package can be built
-
-
-def list_tables(vocabulary: Path) -> list[Path]:
-    """Return the files with the names of a vocabulary."""
-    unpacked = Unpacked()
-    with unpacked.name_errors():
-        path, format, _ = find_file(vocabulary, list_readers(), unpacked)
-    if vocabulary.is_file():
-        return [vocabulary]
-    return find_table(path, "MRCONSO") if format == "rrf" else [*vocabulary.iterdir()]
-
-
-def check_readable(path: Path) -> None:
-    """Raise a SapbertError if a file cannot be read."""
-    if not os.access(path, os.R_OK):
-        raise refused_by_system(path=path, reason="Permission denied")
+FOLDERS = ("corpus", "models", "results", "packages")  # in which the steps write
+ROWS = 100_000  # of a vocabulary that are read
+# That build a wheel, and compare two encoders
+PACKAGES = {"build": "build", "setuptools": "'setuptools>=70.1'", "scipy": "scipy"}
+# Of a training, in bytes: of a process without an encoder, for each parameter (weight,
+# gradient and two moments), and for each value of a layer of a token, measured.
+PROCESS, PARAMETER, ACTIVATION = 260_000_000, 16, 130
+TOKENS = 8  # of a name, on average
+# A checkpoint has weights and two moments, and is written beside the one before; the
+# best weights, and the encoder.
+WEIGHTS_ON_DISK = 2 * 3 + 2
 
 
 def check_writable(folder: Path) -> None:
     """Raise a SapbertError if nothing can be written into a folder."""
-    path = folder.absolute()
-    place = next(each for each in (path, *path.parents) if each.exists())
+    place = find_place(folder)
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         reason = "Permission denied" if place.is_dir() else f"{place} is a file"
         raise not_written(path=folder, reason=reason)
 
 
-def check_base(config: Config) -> None:
-    """Raise a SapbertError if the base is no complete folder, nor on the hub."""
+def find_place(folder: Path) -> Path:
+    """Return the folder itself, or the nearest around it that exists."""
+    path = folder.absolute()
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def check_base(config: Config) -> Path | None:
+    """Return the folder of the base; None if it is still to be fetched from the hub.
+
+    It is complete, or the hub has it.
+    """
     base = config["encoder"]["base"]
     check_encoder_name(base)
     if Path(base).is_dir():
         complete_encoder(config)  # warns of another pooling
-    else:
-        check_published(base)
+        return Path(base)
+    check_published(base)
+    return find_cached(base)
 
 
-def check_wheels() -> None:
-    """Raise a SapbertError if a package of the step `package` is missing."""
-    missing = [name for name in WHEELS if find_spec(name) is None]
-    if missing:
+def check_space(base: Path, models: Path) -> None:
+    """Raise a SapbertError if the disk is too small for checkpoints and encoder."""
+    needed = WEIGHTS_ON_DISK * count_parameters(base) * 4
+    free = shutil.disk_usage(find_place(models)).free
+    if free < needed:
         raise SapbertError(
-            "E521",
-            f"Expected the packages that build a wheel, but {' and '.join(missing)} is "
-            "not installed. Run `pip install build 'setuptools>=70.1'`.",
+            "E004",
+            f"Expected {needed / 1e9:.1f} GB on the disk of {models} for the "
+            f"checkpoints of a training, but {free / 1e9:.1f} GB are free. Make space, "
+            "or choose a smaller `encoder.base`.",
         )
 
 
-def estimate_validation(config: Config) -> str:
-    """Return a sentence on what a validation costs; empty if there is none.
+def count_parameters(base: Path) -> int:
+    """Return about how many parameters an encoder has, from the sizes of its files."""
+    files = [*base.glob("*.safetensors")] or [*base.glob("*.bin")]
+    return sum(file.stat().st_size for file in files) // 4
 
-    The names of the first concepts stand for those of all. Embedding a name takes a
-    third of the time of training with it.
-    """
-    settings = make_settings(config)
-    files = settings.validation
-    if files.mentions is None or files.concepts is None:
-        return ""
-    check_file(files.mentions)
-    golds, _ = select_mentions(files.mentions, EvaluationSettings())
-    concepts = sum(len(lines) for _, lines in read_line_blocks(files.concepts))
-    if files.sample:
-        ids = {id for gold in golds for part in gold.parts for id in part}
-        concepts = min(concepts, files.sample + len(ids))
-    first = [len(each.aliases) for each in islice(read_concepts(files.concepts), FIRST)]
-    names = round(concepts * sum(first) / max(len(first), 1))
-    trained = 2 * settings.training.batch_size * files.every
-    share = names / (names + 3 * trained)
+
+def check_memory(base: Path, settings: TrainingSettings, device: str) -> None:
+    """Raise a SapbertError if a batch does not fit into the memory of a device."""
+    from transformers import AutoConfig
+
+    section = settings.training
+    if device != "cpu" and section.chunks == "auto":
+        return  # a step is repeated in smaller parts
+    of_encoder = AutoConfig.from_pretrained(base, local_files_only=True)
+    chunks = 1 if section.chunks == "auto" else section.chunks
+    values = of_encoder.num_hidden_layers * of_encoder.hidden_size * ACTIVATION
+    of_batch = 2 * section.batch_size * TOKENS * values
+    needed = PROCESS + PARAMETER * count_parameters(base) + of_batch // chunks
+    free = free_memory() if device == "cpu" else free_on_gpu(device)
+    if free is not None and free < needed:
+        raise SapbertError(
+            "E004",
+            f"Expected about {needed / 1e9:.1f} GB of memory for a batch of "
+            f"{section.batch_size} pairs, but {free / 1e9:.1f} GB are free. Lower "
+            "`training.batch_size`, or raise `training.chunks`, which makes steps "
+            "slower, or choose a smaller `encoder.base`.",
+        )
+
+
+def free_on_gpu(device: str) -> int:
+    """Return the free bytes of a GPU."""
+    import torch
+
+    return int(torch.cuda.mem_get_info(device)[0])
+
+
+def check_packages() -> None:
+    """Raise a SapbertError if a package of a later step is missing."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise SapbertError(
+            "E521",
+            "Expected the packages that compare encoders and build a wheel, but "
+            f"{' and '.join(missing)} is not installed. Run `pip install "
+            f"{' '.join(PACKAGES[name] for name in missing)}`.",
+        )
+
+
+def describe_device(device: str) -> str:
+    """Return in one sentence what runs where."""
+    if device == "cpu":
+        return "No GPU is used: the CPU trains, and embeds names, many times slower"
+    import torch
+
+    name = torch.cuda.get_device_name(device)
     return (
-        f"Validation embeds about {names:,} names every {files.every} steps, which "
-        f"takes {share:.0%} of the time; fewer with a smaller `validation.sample`"
+        f"{name} ({device}) trains and embeds names; the CPU reads the vocabulary and "
+        "builds the index"
     )
 
 
+def split_words(words: Sequence[str]) -> tuple[list[Path], list[str], list[str]]:
+    """Return the gold mentions, the settings of training and the options of reading.
+
+    Gold mentions come before the first option, and a setting has a dot in its name.
+    """
+    rest, mentions, settings, reading = [*words], list[Path](), list[str](), list[str]()
+    while rest and not rest[0].startswith("--"):
+        mentions.append(Path(rest.pop(0)))
+    while rest:
+        word = rest.pop(0)
+        is_setting = word.startswith("--") and "." in word.partition("=")[0]
+        (settings if is_setting else reading).append(word)
+        if is_setting and "=" not in word and rest:
+            settings.append(rest.pop(0))
+    return mentions, settings, reading
+
+
 def check_command(
-    context: typer.Context,
     vocabulary: Path = typer.Argument(..., help="File or release folder."),
+    words: list[str] = typer.Argument(
+        None, metavar="[MENTIONS]...", help="Gold mentions of `evaluate`."
+    ),
     name: str = typer.Option(..., help="Of the outputs and packages."),
     version: str = typer.Option("0.1.0", help="Of the packages."),
     lang: str = typer.Option("en", help="Language of the pipeline."),
+    device: str = typer.Option("auto", help="As of `train`."),
     config_path: Path | None = typer.Option(None, "--config", help="As of `train`."),
     quiet: Quiet = False,
 ) -> None:
     """Check within seconds that every step of `spacy project run all` can run.
 
     All problems are listed, each with its fix, and the exit code is 1. Settings of
-    training are accepted as by `train`: --encoder.base models/minilm.
+    training are accepted as by `train`: --encoder.base models/minilm. Options of
+    `spacy sapbert concepts` are accepted too, and the first rows of the vocabulary are
+    read with them.
 
     Example: python -m training check assets/umls --name umls --encoder.base
-    models/minilm
+    models/minilm --languages ENG,SPA
     """
     problems: list[str] = []
-    costs = ""
 
     def attempt(function: Callable[..., Any], *values: Any) -> Any:
         try:
             return function(*values)
         except SapbertError as error:
             problems.append(str(error))
+        except WRONG_OPTION as error:  # of an option of `concepts`
+            problems.append(error.format_message())
         return None
 
-    for path in attempt(list_tables, vocabulary) or []:
-        attempt(check_readable, path)
+    mentions, settings, reading = split_words(words or [])
+    attempt(try_reading, [str(vocabulary), *reading], ROWS)
+    for path in mentions:
+        attempt(select_mentions, path, EvaluationSettings())
     for folder in FOLDERS:
         attempt(check_writable, Path(folder, name))
-    overrides = attempt(parse_overrides, context.args)
+    chosen = attempt(choose_device, device)
+    overrides = attempt(parse_overrides, settings)
     if overrides is not None and (
         config := attempt(read_config, config_path, overrides)
     ):
-        attempt(check_base, config)
-        costs = attempt(estimate_validation, config)
+        base = attempt(check_base, config)
+        if base is not None:
+            attempt(check_space, base, Path("models", name))
+            if chosen is not None:
+                attempt(check_memory, base, make_settings(config), chosen)
     if has_spacy := find_spec("spacy") is not None:
         from spacy_sapbert.formats.convert import make_blank
         from spacy_sapbert.kb.packages import check_package_name, check_version
@@ -149,13 +216,13 @@ def check_command(
         attempt(check_package_name, name)
         attempt(check_version, version)
         attempt(make_blank, lang)
-        attempt(check_wheels)
+        attempt(check_packages)
     for problem in problems:
         msg.fail(problem)
     if problems:
         raise typer.Exit(1)
-    if costs and not quiet:
-        msg.info(costs)
+    if not quiet:
+        msg.info(describe_device(chosen))
     if not has_spacy:
         msg.warn("spaCy is not installed: `pairs` and `train` can run, no other step")
     elif not quiet:

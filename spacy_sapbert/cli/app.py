@@ -29,8 +29,9 @@ try:
 except ImportError:  # an older typer uses click, of which the newer one has a copy
     from click import get_current_context  # type: ignore[no-redef]
 
-# What typer ends a command with itself; the last is its base of wrong options.
-ENDINGS: tuple[Any, ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[2])
+# What typer ends a command with itself
+WRONG_OPTION: Any = typer.BadParameter.__mro__[2]  # the base of these
+ENDINGS: tuple[Any, ...] = (typer.Exit, typer.Abort, WRONG_OPTION)
 FAILED = 1  # exit code after an error
 # Of help: the lines of a paragraph are joined, and brackets are kept.
 MARKUP: Literal["markdown"] = "markdown"

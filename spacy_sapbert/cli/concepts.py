@@ -1,19 +1,21 @@
 """`spacy sapbert concepts`: vocabularies in, concepts.jsonl out."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
 
 import typer
+from typer.main import get_group
 
 from ..io.progress import show_progress
 from ..io.temporary_db import open_temporary_db
 from ..io.terminal import msg, printable
 from ..io.writing import write_atomically, write_json
-from ..vocabularies.concepts import write_concepts
+from ..vocabularies.concepts import Concept, write_concepts
 from ..vocabularies.hierarchy import describe_problems, watch_parents
 from ..vocabularies.options import READ_OPTIONS
 from ..vocabularies.reader_table import (
@@ -140,6 +142,72 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
         yield write
 
 
+def open_inputs(
+    inputs: Sequence[Path],
+    format: str | None,
+    *,
+    progress: Progress | None = None,
+    conflict: Conflict | None = None,
+    where_known: bool,
+    xrefs: Sequence[Path],
+    retired: Sequence[Path],
+    on_error: str,
+    add_unmapped: bool,
+    **options: Any,
+) -> tuple[Iterator[Concept], list[Report]]:
+    """Return the concepts of the inputs of the command, and the reports of these."""
+
+    def leave_out(option: str, formats: str) -> None:
+        msg.warn(f"The format {formats} has no {option}: it is left out")
+
+    reports = [
+        Report(progress=progress, conflict=conflict)
+        for _ in (*inputs, *xrefs, *retired)
+    ]
+    concepts = read_vocabularies(
+        inputs,
+        format,
+        on_error=on_error,
+        xrefs=xrefs,
+        add_unmapped=add_unmapped,
+        retired=retired,
+        reports=reports,
+        leave_out=leave_out if where_known else None,
+        **choose_options(options),
+    )
+    return concepts, reports
+
+
+class Enough(Exception):
+    """Raised in a reader that has read the first rows."""
+
+
+def try_reading(words: Sequence[str], rows: int) -> None:
+    """Read the first rows of the inputs as the command with these words would.
+
+    A problem that the command would have there is raised: a SapbertError, or what
+    typer ends a command with.
+    """
+    command: Any = get_group(concepts_app).commands[READ]
+    output = ["--output", os.devnull]
+    with command.make_context("concepts", [*words, *output]) as context:
+        values = dict(context.params)
+    for name in ("output", "report", "conflicts", "force", "quiet"):
+        del values[name]
+    read = 0
+
+    def count(_: str, more: int) -> None:
+        nonlocal read
+        read += more
+        if read > rows:
+            raise Enough
+
+    concepts, _ = open_inputs(**values, progress=count)
+    with suppress(Enough):
+        for _concept in concepts:
+            pass
+
+
 @concepts_app.command(READ)
 @with_reader_options
 def main(
@@ -213,25 +281,18 @@ def main(
     See also: spacy sapbert concepts diff --help
     """
     check_outputs(output, report, conflicts, force=force)
-
-    def leave_out(option: str, formats: str) -> None:
-        msg.warn(f"The format {formats} has no {option}: it is left out")
-
     with count_rows(not quiet) as progress, list_conflicts(conflicts) as conflict:
-        reports = [
-            Report(progress=progress, conflict=conflict)
-            for _ in (*inputs, *xrefs, *retired)
-        ]
-        concepts = read_vocabularies(
+        concepts, reports = open_inputs(
             inputs,
             format,
+            progress=progress,
+            conflict=conflict,
+            where_known=where_known,
             on_error=on_error,
             xrefs=xrefs,
             add_unmapped=add_unmapped,
             retired=retired,
-            reports=reports,
-            leave_out=leave_out if where_known else None,
-            **choose_options(options),
+            **options,
         )
         with open_temporary_db() as database:
             count = write_concepts(output, watch_parents(database, concepts))

@@ -5,6 +5,7 @@ that are not.
 """
 
 import os
+import re
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -63,3 +64,22 @@ def sync_path(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def free_memory() -> int | None:
+    """Return the bytes of memory that a program can still have; None = not known.
+
+    In a container, its limit counts too; files that are kept in memory are free.
+    """
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError):
+        text = Path("/proc/meminfo").read_text("utf8")
+        free = int(re.findall(r"^MemAvailable: *(\d+) kB", text, re.MULTILINE)[0]) << 10
+        with suppress(OSError, ValueError):  # there is no limit, or it is "max"
+            limit = int((group / "memory.max").read_text("utf8"))
+            used = int((group / "memory.current").read_text("utf8"))
+            stat = (group / "memory.stat").read_text("utf8")
+            kept = int(re.findall(r"^inactive_file (\d+)", stat, re.MULTILINE)[0])
+            free = min(free, limit - used + kept)
+        return free
+    return None

@@ -1,5 +1,6 @@
 """Commands of training, and `check` before the first of them."""
 
+import json
 import re
 import shutil
 import signal
@@ -32,15 +33,12 @@ check = partial(invoke, "check", app=app)
 
 
 def test_check_passes_if_every_step_can_run(
-    tiny_encoder, concepts_file, annotated_file, tmp_path, monkeypatch
+    tiny_encoder, annotated_file, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    settings = ["--encoder.base", tiny_encoder]
-    settings += ["--validation.mentions", annotated_file]
-    settings += ["--validation.concepts", concepts_file]
-    shown = check(SAMPLE, "--name", "sample", *settings, code=0)
+    words = ["--name", "sample", "--encoder.base", tiny_encoder]
+    shown = check(SAMPLE, annotated_file, *words, "--languages", "ENG,SPA", code=0)
     assert "Every step can run" in shown.output
-    assert "Validation embeds about 24 names every" in " ".join(shown.output.split())
     assert not any(tmp_path.iterdir())
 
 
@@ -49,11 +47,59 @@ def test_check_lists_all_problems_at_once(tmp_path, monkeypatch):
     Path("packages").write_text("a file in the place of a folder")
     names = ["--name", "My KB", "--version", "one", "--lang", "qq"]
     wrong = ["--encoder.base", "models/none", "--training.epoch", "2"]
-    shown = check("assets/umls", *names, *wrong, code=1)
-    told = ("[E001]", "[E004]", "[E333]", "'My KB'", "'one'", "'qq'")
+    shown = check("assets/umls", "none.tsv", *names, *wrong, code=1)
+    told = ("[E001]", "[E004]", "[E333]", "'My KB'", "'one'", "'qq'", "none.tsv")
     assert [each for each in told if each not in shown.output] == []
     base = ["--encoder.base", "./models/none"]
     assert "[E634]" in check(SAMPLE, "--name", "kb", *base, code=1).output
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("mine.csv --languages ENG", "[E113]"),  # a table has no languages
+        ("mine.csv --columns id=Code", "[E331]"),
+        ("mine.csv --ids alias", "'alias' is not one of"),
+        ("mine.csv --unknown", "No such option: --unknown"),
+        ("broken.obo", "[E117]"),
+        ("mine.csv --device cuda:99", "[E357]"),
+    ],
+)
+def test_check_finds_what_would_stop_a_step(
+    words, problem, tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text("id,name\nX:1,fever\n", "utf8")
+    Path("broken.obo").write_text("[Term]\nname: fever\nid\n", "utf8")
+    own = ["--name", "mine", "--encoder.base", tiny_encoder]
+    shown = check(*words.split(), *own, code=1)
+    assert problem in shown.output
+    if "languages" in words:
+        assert "left out" in check(*words.split(), "--where-known", *own, code=0).output
+
+
+def test_check_knows_the_memory_that_a_batch_needs(tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = ["--name", "mine", "--encoder.base", tiny_encoder]
+    large = ["--training.batch_size", "1000000"]  # 85 GB
+    monkeypatch.setattr("training.check.free_memory", lambda: 10**10)
+    check(SAMPLE, *base, code=0)
+    assert "GB of memory" in check(SAMPLE, *base, *large, code=1).output
+    check(SAMPLE, *base, *large, "--training.chunks", "100", code=0)
+    monkeypatch.setattr("training.check.free_memory", lambda: None)  # not known
+    check(SAMPLE, *base, *large, code=0)
+
+
+def test_check_knows_the_space_that_checkpoints_need(
+    tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    size = (tiny_encoder / "model.safetensors").stat().st_size
+    base = ["--name", "mine", "--encoder.base", tiny_encoder]
+    for free, code in ((8 * size, 0), (8 * size - 100, 1)):
+        usage = shutil.disk_usage(tmp_path)._replace(free=free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        assert ("[E004]" in check(SAMPLE, *base, code=code).output) == bool(code)
 
 
 def test_check_reads_the_settings_of_the_base(tiny_encoder, tmp_path, monkeypatch):
@@ -79,3 +125,64 @@ def test_train_writes_lines_to_a_log_and_ends_with_one(
     end = " ".join(shown.stdout.split())  # it may be on two lines
     assert re.fullmatch(r"✔ Wrote .*encoder: 2 steps, loss \S+ to \S+, \S+ s", end)
     assert "2 of 2" not in invoke(*words, "--force", "--quiet", app=app).stderr
+
+
+def compare(*differences: tuple[float, float, float]) -> str:
+    """Return evaluation.json of files with these differences and their intervals."""
+    results = [
+        {
+            "file": f"{number}.tsv",
+            "mentions": 100,
+            "ties": {
+                "expected": {
+                    "first": 0.5,
+                    "second": 0.5 + more,
+                    "difference": more,
+                    "interval": [low, high],
+                    "p": 0.04,
+                }
+            },
+        }
+        for number, (more, low, high) in enumerate(differences)
+    ]
+    kb = {"counts": {"concepts": 2000, "rows": 16069}}
+    return json.dumps({"comparison": {"results": results}, "kb": kb})
+
+
+BETTER, SAME, WORSE = (0.1, 0.05, 0.15), (0.01, -0.02, 0.04), (-0.1, -0.2, -0.01)
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"),
+    [
+        ([BETTER], "is better than models/minilm"),
+        ([BETTER, SAME], "is better than models/minilm"),
+        ([SAME], "not shown to be better than models/minilm (chance may be why)"),
+        ([BETTER, WORSE], "better than models/minilm (it is worse on 1.tsv)"),
+    ],
+)
+def test_model_card_says_whether_the_encoder_is_better(
+    differences, verdict, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    encoder = Path("encoder")
+    encoder.mkdir()
+    (encoder / "sapbert.json").write_text("{}", "utf8")
+    (encoder / "training.cfg").write_text('[encoder]\nbase = "models/minilm"\n', "utf8")
+    card = encoder / "README.md"
+    card.write_text("# Encoder\n\n## Settings\n\nmany\n", "utf8")
+    Path("evaluation.json").write_text(compare(*differences), "utf8")
+    words = ["model-card", "evaluation.json", "encoder"]
+    shown = invoke(*words, app=app, code=0).output
+    first = card.read_text("utf8")
+    for text in (" ".join(shown.split()), first):
+        assert verdict in text
+    more, low, high = differences[0]
+    row = f"| 0.tsv | 100 | 50.0% (40.4% to 59.6%) | {0.5 + more:.1%} "
+    assert row in first
+    assert f"| {more:+.1%} ({low:+.1%} to {high:+.1%}) | 0.04 |" in first
+    assert first.index("## Accuracy") < first.index("## Settings")
+    invoke(*words, app=app, code=0)
+    assert card.read_text("utf8") == first
+    Path("evaluation.json").write_text('{"kb": {}}', "utf8")
+    assert "[E746]" in invoke(*words, app=app, code=1).output

@@ -12,6 +12,7 @@ import typer
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.evaluation.gold_mentions import fold_text
+from spacy_sapbert.io.progress import format_count
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import check_outputs, write_atomically
 from spacy_sapbert.vocabularies.concepts import (
@@ -106,6 +107,9 @@ def hold_out_names(
     concepts: Concepts,
     trained: Annotated[Path, typer.Argument(help="To write: concepts without them.")],
     mentions: Annotated[Path, typer.Argument(help="To write: the names, as mentions.")],
+    validation: Annotated[
+        Path | None, typer.Option(help="To write: every second of them goes here.")
+    ] = None,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of concepts that lose a name.")
     ] = 0.1,
@@ -116,13 +120,16 @@ def hold_out_names(
     """Take a synonym from some concepts, to evaluate an encoder without a corpus.
 
     The name belongs to one concept only, is not its preferred name, and differs from
-    its other names in more than word order, punctuation or a plural.
+    its other names in more than word order, punctuation or a plural. What chooses the
+    best weights of a training says too much of them, so that `--validation` has names
+    of its own.
 
     Example: python -m training hold-out-names corpus/concepts.jsonl
     corpus/trained.jsonl corpus/held_out.tsv --share 0.1, and then spacy sapbert
     evaluate models/kb corpus/held_out.tsv, with models/kb of corpus/trained.jsonl
     """
-    check_outputs(trained, mentions, force=force)
+    check_outputs(trained, mentions, validation, force=force)
+    outputs = [mentions] if validation is None else [mentions, validation]
     drawn: dict[int, str] = {}  # hash of the name → id of the concept
     for concept in read_concepts(concepts):
         if is_held_out(concept.cui, share=share, seed=seed):
@@ -134,15 +141,15 @@ def hold_out_names(
             key = hash_text(fold_text(alias))
             if drawn.get(key, concept.cui) != concept.cui:
                 del drawn[key]  # a name of two concepts has no single answer
-    if not drawn:
+    if len(drawn) < len(outputs):
         raise SapbertError(
             "E106",
-            f"Expected concepts in {concepts} with a synonym to hold out, but got "
-            f"none with `--share {share}`. Raise it, or name a vocabulary with "
-            "synonyms.",
+            f"Expected {format_count(len(outputs), 'concept')} or more in {concepts} "
+            f"with a synonym to hold out, but got {len(drawn)} with `--share {share}`. "
+            "Raise it, or name a vocabulary with synonyms.",
         )
     counts = Counter(concepts=0, held_out=len(drawn))
-    lines = ["mention\tids\n"]
+    lines: list[str] = []
 
     def iter_trained() -> Iterator[Concept]:
         for concept in read_concepts(concepts):
@@ -156,9 +163,12 @@ def hold_out_names(
             yield concept
 
     write_concepts(trained, iter_trained())
-    with write_atomically(mentions) as file:
-        file.write("".join(lines).encode("utf8"))
+    for number, path in enumerate(outputs):
+        own = lines[number :: len(outputs)]
+        with write_atomically(path) as file:
+            file.write("".join(["mention\tids\n", *own]).encode("utf8"))
+        if not quiet:
+            msg.good(f"Wrote {format_count(len(own), 'held-out name')} to {path}")
     if not quiet:
-        msg.good(f"Wrote {counts['concepts']:,} concepts to {trained}")
-        msg.good(f"Wrote {counts['held_out']:,} of their names to {mentions}")
+        msg.good(f"Wrote {format_count(counts['concepts'], 'concept')} to {trained}")
     return counts

@@ -1,7 +1,6 @@
 """Accuracy of an encoder on gold mentions during training."""
 
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,8 +20,9 @@ from spacy_sapbert.evaluation.score_mentions import (
 )
 from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.linking.candidates import SORT_DIGITS
-from spacy_sapbert.vocabularies.concepts import Concept, read_concepts
+from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.data.dictionary import Dictionary, read_dictionary
+from training.data.sample import sample_concepts
 from training.trainer.distributed import SINGLE, Ranks, gather_vectors
 from training.trainer.embedding import autocast
 from training.trainer.settings import TrainingSettings
@@ -69,41 +69,6 @@ def read_validation(settings: TrainingSettings) -> Validation | None:
             "prefix such as `MESH:`, or name `validation.aliases`.",
         )
     return Validation(golds, dictionary, aliases)
-
-
-def sample_concepts(
-    concepts: Iterable[Concept],
-    golds: Iterable[GoldMention],
-    aliases: dict[str, str],
-    others: int,
-) -> Iterable[Concept]:
-    """Return the concepts of gold mentions and a random sample of others, in order.
-
-    The sample is the same in all runs, so that they can be compared.
-
-    Args:
-        others: The size of the sample; 0 = all.
-    """
-    if not others:
-        return concepts
-    ids = {id for gold in golds for part in gold.parts for id in part}
-    gold_ids = {aliases.get(id, id) for id in ids}
-    source = random.Random(0)
-    kept: dict[int, Concept] = {}  # of gold mentions, by their numbers in the file
-    sample: list[tuple[int, Concept]] = []
-    seen = 0
-    for number, concept in enumerate(concepts):
-        own = (concept.cui, *concept.retired)
-        if any(aliases.get(id, id) in gold_ids for id in own):
-            kept[number] = concept
-            continue
-        seen += 1
-        if len(sample) < others:
-            sample.append((number, concept))
-        elif (place := source.randrange(seen)) < others:
-            sample[place] = (number, concept)
-    kept |= dict(sample)
-    return [kept[number] for number in sorted(kept)]
 
 
 def validate(

@@ -9,10 +9,9 @@ from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.formats.gold import GoldMention
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
 from training.trainer.settings import make_settings
-from training.trainer.validation import read_validation, sample_concepts, validate
+from training.trainer.validation import read_validation, validate
 
 
 @pytest.fixture
@@ -52,25 +51,6 @@ def test_validate_counts_ties_with_their_probability(
     for name, size in (("NAMES_PER_BLOCK", 1), ("MENTIONS_PER_BLOCK", 1)):
         monkeypatch.setattr(f"training.trainer.validation.{name}", size)
         assert validate(model, tokenizer, validation, settings) == 2.5 / 4
-
-
-def test_sample_concepts_are_those_of_gold_mentions_and_some_others():
-    concepts = [Concept(f"C{n}", [f"name {n}"]) for n in range(1000)]
-    concepts[7] = Concept("C7", ["name 7"], retired=["OLD"])
-    ids = [[["C1", "C2"], ["C3"]], [["OLD"]], [["ALIAS"]], [["C9999"]]]
-    golds = [GoldMention(-1, -1, "", "mention", parts, 0) for parts in ids]
-    aliases = {"ALIAS": "C5", "C6": "C5"}
-    gold = {"C1", "C2", "C3", "C5", "C6", "C7"}
-    draws = [[*sample_concepts(concepts, golds, aliases, size)] for size in (50, 50)]
-    cuis = [concept.cui for concept in draws[0]]
-    assert draws[0] == draws[1]
-    assert gold < {*cuis}
-    assert len(cuis) == len(gold) + 50
-    assert cuis == sorted(cuis, key=lambda cui: int(cui[1:]))
-    middle = [int(cui[1:]) for cui in cuis if cui not in gold]
-    assert 350 < sum(middle) / len(middle) < 650  # from the whole file
-    assert sample_concepts(concepts, golds, aliases, 0) is concepts
-    assert [*sample_concepts(concepts, golds, aliases, 10_000)] == concepts
 
 
 def test_train_with_a_validation_of_unknown_concepts_is_an_error_at_the_start(
