@@ -39,6 +39,19 @@ def test_import_of_the_package_is_light(new_process):
     assert done.stdout == "set()\n"
 
 
+def test_linking_in_onnx_runtime_imports_no_torch(exported_kb, new_process):
+    """Nor thinc, which imports it: both take longer than all the rest."""
+    code = f"""
+import sys
+from spacy_sapbert import EncoderConfig, load_kb
+for device in (None, "cpu"):
+    kb = load_kb({str(exported_kb)!r}, encoder=EncoderConfig(device=device))
+    assert kb.link(["hart atack"])[0].candidates
+print({{"spacy", "thinc", "torch", "transformers"}} & {{*sys.modules}})
+"""
+    assert new_process.python(code, check=True).stdout == "set()\n"
+
+
 @pytest.mark.parametrize("module", ["spacy_sapbert.cli.main", "training.__main__"])
 def test_threads_of_commands_do_not_wait_busily(module, new_process):
     """OpenMP reads the policy when torch is imported."""

@@ -1,5 +1,6 @@
 """Where torch runs an encoder: on the CPU, or on a GPU."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,8 @@ def choose_device(asked: str | None) -> str:
     """
     if asked is None and is_installed("thinc"):
         return find_spacy_device()
+    if asked == "cpu":
+        return asked  # without importing torch
     gpus = list_gpus()
     if asked in (None, "auto"):
         return "cuda" if gpus else "cpu"
@@ -45,8 +48,8 @@ def list_gpus() -> list[str]:
 
 def find_spacy_device() -> str:
     """Return the device that `spacy.prefer_gpu()` has chosen; without it the CPU."""
-    if not is_installed("torch"):
-        return "cpu"
+    if "thinc" not in sys.modules or not is_installed("torch"):
+        return "cpu"  # without importing torch: nobody has called it
     from thinc.api import get_torch_default_device
 
     return str(get_torch_default_device())
