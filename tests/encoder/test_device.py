@@ -99,7 +99,7 @@ def test_onnx_and_a_layer_of_spacy_cannot_be_given_a_gpu():
             EncoderConfig(engine, device="cuda")
 
 
-def test_a_gpu_without_memory_is_an_error_with_its_fix(sample_kb):
+def test_a_gpu_without_memory_is_an_error_with_its_fix(sample_kb, monkeypatch):
     def fail(*_: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate …")
 
@@ -109,3 +109,6 @@ def test_a_gpu_without_memory_is_an_error_with_its_fix(sample_kb):
         kb.link(["hart atack"])
     hook.remove()
     assert kb.link(["hart atack"])[0].candidates
+    monkeypatch.setattr(torch.nn.Module, "to", fail)  # the weights alone are too many
+    with pytest.raises(SapbertError, match=r"E004.*--device cpu"):
+        load_kb(sample_kb).link(["hart atack"])
