@@ -49,7 +49,12 @@ COMMANDS: dict[str, list[list[str]]] = {
     "training families": [[NONE, OUT]],
     "training relations": [[NONE, NONE, OUT]],
     "training hold-out": [[NONE, OUT, "new.jsonl"], [NONE, "new.jsonl", OUT]],
-    "training hold-out-names": [[NONE, OUT, "new.tsv"], [NONE, "new.jsonl", OUT]],
+    "training hold-out-names": [
+        [NONE, OUT, "new.tsv"],
+        [NONE, "new.jsonl", OUT],
+        [NONE, "new.jsonl", "new.tsv", "--validation", OUT],
+    ],
+    "training sample": [[NONE, OUT, NONE]],
     "sapbert convert": [[NONE, "--format", "tsv", "--output", "OUT.tsv"]],
     "training convert-corpus": [[NONE, "--format", "cometa", "--output", "OUT.tsv"]],
     "training train": [[NONE, OUT]],

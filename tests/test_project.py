@@ -190,13 +190,24 @@ def test_all_ends_with_packages(tiny_encoder, project, run):
         name, *others = (alias.replace(",", " ") for alias in concept.aliases)
         names.append(f"{concept.cui},{name},{'|'.join(others)}")
     (project / "mine.csv").write_text("\n".join(names) + "\n", "utf8")
-    run("all", ".", "--vars.vocabulary", "mine.csv", "--vars.base", "models/minilm")
-    assert len([*(project / "packages" / "umls").rglob("*.whl")]) == 2
+    mentions = "assets/sample/mentions.tsv"
+    settings = {"vocabulary": "mine.csv", "base": "models/minilm", "mentions": mentions}
+    words = [w for name, value in settings.items() for w in (f"--vars.{name}", value)]
+    run("all", ".", *words)
+    card = (project / "models" / "umls" / "encoder" / "README.md").read_text("utf8")
+    assert re.findall(r"^\| (\w+\.tsv) \| \d+ \| ", card, re.MULTILINE) == [
+        "held_out.tsv",
+        "mentions.tsv",
+    ]
+    assert re.search("The trained encoder is (not shown to be )?better than", card)
+    wheels = [*(project / "packages" / "umls").rglob("*.whl")]
+    assert len(wheels) == 2
+    (kb,) = (wheel for wheel in wheels if wheel.name.startswith("sapbert_kb_"))
+    with zipfile.ZipFile(kb) as archive:
+        assert archive.read("sapbert_kb_umls/kb/v1/encoder/README.md").decode() == card
     nlp = spacy.load(project / "models" / "umls" / "pipeline")
     assert [ent.kb_id_ for ent in nlp("asthma").ents] == ["C0004096"]
-    mentions = project / "assets" / "sample" / "mentions.tsv"
-    run("evaluate", ".", "--vars.mentions", mentions)
-    assert (project / "results" / "umls" / "evaluation.json").is_file()
+    assert "nothing changed" in run("all", ".", *words)
 
 
 def test_open_vocabularies_become_a_pipeline(tiny_encoder, project, run):

@@ -115,7 +115,11 @@ def build(
         "progress": not quiet,
     }
     manifest = build_kb(
-        **inputs, threshold=threshold, sources=[*filter(None, source)], threads=threads, order=order
+        **inputs,
+        threshold=threshold,
+        sources=[*filter(None, source)],
+        threads=threads,
+        order=order,
     )
     if not quiet:
         msg.table(describe_manifest(manifest))

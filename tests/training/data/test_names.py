@@ -133,15 +133,7 @@ def test_sample_has_the_concepts_of_each_file_of_mentions(tmp_path, monkeypatch)
     for name, id in [("a", "C3"), ("b", "C7"), ("c", "MESH:C7")]:
         Path(f"{name}.tsv").write_text(f"mention\tids\nname\t{id}\n", "utf8")
     words = ["sample", "concepts.jsonl", "sample.jsonl", "a.tsv", "b.tsv"]
-        "sample",
-        "concepts.jsonl",
-        "sample.jsonl",
-        "a.tsv",
-        "b.tsv",
-        "--others",
-        "4",
-    ]
-    invoke(*words, app=app, code=0)
+    invoke(*words, "--others", 4, app=app, code=0)
     cuis = {concept.cui for concept in read_concepts(Path("sample.jsonl"))}
     assert {"C3", "C7"} < cuis
     assert len(cuis) == 6
