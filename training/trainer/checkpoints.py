@@ -40,12 +40,15 @@ class Progress:
         best_step: Step of the best validation; 0 = none yet.
         best_accuracy: Its Acc@1, 0 to 1.
         waited: Number of validations since one was better than all before.
+        checkpoint_bytes: Of all checkpoints so far, without their small `state.json`
+            and without files that a checkpoint has in common with the one before.
     """
 
     step: int = 0
     best_step: int = 0
     best_accuracy: float = 0.0
     waited: int = 0
+    checkpoint_bytes: int = 0
 
     def record_validation(self, accuracy: float) -> None:
         """Update the best validation.
@@ -81,15 +84,16 @@ def write_checkpoint(
     state: TrainingState,
     progress: Progress,
     *,
+    best: dict[str, Tensor] | None,
     settings: dict[str, Any],
     random_states: list[Tensor],
 ) -> None:
     """Replace the folder by weights, optimiser, scaler, random states and position.
 
-    The weights of the best validation are written with the checkpoint of its step; the
-    later checkpoints link to them.
-
     Args:
+        progress: Its `checkpoint_bytes` are increased by what is written.
+        best: The weights of the best validation, if there was one since the last
+            checkpoint; else this one links to those of the last.
         settings: The settings of the run, plain JSON types.
         random_states: One for each rank, uint8.
     """
@@ -103,10 +107,12 @@ def write_checkpoint(
         save_file(moments, part / "optimizer.safetensors")
         states = {str(rank): each for rank, each in enumerate(random_states)}
         save_file(states, part / "random.safetensors")
-        if progress.best_step == progress.step and progress.step:
-            link_file(part / "model.safetensors", part / BEST_FILE)
+        if best is not None:
+            save_file(best, part / BEST_FILE)
         elif progress.best_step:
             link_file(folder / BEST_FILE, part / BEST_FILE)
+        files = [path.stat() for path in part.iterdir()]
+        progress.checkpoint_bytes += sum(f.st_size for f in files if f.st_nlink == 1)
         data = {
             "progress": asdict(progress),
             "settings": settings,
@@ -185,6 +191,6 @@ def read_checkpoint(folder: Path, state: TrainingState, ranks: Ranks) -> Progres
     return Progress(**saved["progress"])
 
 
-def read_best(folder: Path, model: torch.nn.Module) -> None:
-    """Restore the weights of the best validation from the last checkpoint."""
-    model.load_state_dict(load_file(folder / BEST_FILE))
+def read_best(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of the best validation from the last checkpoint."""
+    return load_file(folder / BEST_FILE)

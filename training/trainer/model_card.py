@@ -63,6 +63,7 @@ def summarize(
     pairs = sum(entry["pairs"] for entry in log)
     summary["pairs_per_second"] = round(pairs / max(taken, 1e-9), 1)
     summary["seconds"] = round(seconds, 1)
+    summary["bytes_written_by_checkpoints"] = progress.checkpoint_bytes
     if progress.best_step:
         summary["best_step"] = progress.best_step
         summary["best_accuracy"] = round(progress.best_accuracy, 4)

@@ -123,6 +123,7 @@ def train(
     }
     identity["processes"] = ranks.world_size
     progress, log = Progress(), list[dict[str, Any]]()
+    best: dict[str, torch.Tensor] | None = None  # that no checkpoint has yet
     if can_resume(paths.checkpoint, identity, CHANGING_SETTINGS, force=force):
         progress = read_checkpoint(paths.checkpoint, state, ranks)
         log = read_log(paths.log, progress.step)
@@ -140,6 +141,7 @@ def train(
         return progress.step == total or 0 < patience <= progress.waited
 
     def save() -> None:
+        nonlocal best
         check_finite(state.model, progress.step)
         own = (torch.cuda if ranks.is_gpu else torch).get_rng_state()  # of dropout
         states = gather_states(own, ranks)
@@ -148,9 +150,11 @@ def train(
                 paths.checkpoint,
                 state,
                 progress,
+                best=best,
                 settings=identity,
                 random_states=states,
             )
+        best = None
         barrier(ranks)
 
     batches = iter_batches(
@@ -190,6 +194,7 @@ def train(
             progress.step = step + 1
             entry: dict[str, Any] = {"step": progress.step, "source": source.name}
             entry |= {"learning_rate": rate, **asdict(result)}
+            entry["checkpoint_bytes"] = progress.checkpoint_bytes
 
             every = settings.validation.every
             if validation is not None and (
@@ -199,6 +204,9 @@ def train(
                 accuracy = broadcast_value(accuracy, ranks)
                 entry["accuracy"] = accuracy
                 progress.record_validation(accuracy)
+                if progress.best_step == progress.step and ranks.is_first:
+                    weights = state.model.state_dict()
+                    best = {key: weights[key].to("cpu", copy=True) for key in weights}
 
             log.append(entry)
             log_file.write(json.dumps(entry) + "\n")
@@ -213,8 +221,7 @@ def train(
                 [stop.is_set(), time.monotonic() - saved >= section.checkpoint_seconds],
                 ranks,
             )
-            is_best = progress.best_step == progress.step  # whose weights are kept
-            if is_best or ((stopping or is_late) and not is_finished()):
+            if (stopping or is_late) and not is_finished():
                 if ranks.is_first:
                     os.fsync(log_file.fileno())  # the checkpoint relies on it
                 save()
@@ -224,7 +231,7 @@ def train(
 
     # The encoder, with the best weights. Rank 0 writes it and removes the checkpoint.
     if progress.best_step and ranks.is_first:
-        read_best(paths.checkpoint, state.model)
+        state.model.load_state_dict(best or read_best(paths.checkpoint))
     check_finite(state.model, progress.step)
     datasets = {source.name: source.dataset for source in sources}
     seconds = time.monotonic() - started

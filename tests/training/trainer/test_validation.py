@@ -1,15 +1,20 @@
+import itertools
 import json
+import os
+import signal
 import string
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+import srsly
 import torch
-from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import load_encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.vocabularies.concepts import Concept, write_concepts
+from tests.training.trainer.test_processes import equal_weights
 from training.trainer.settings import make_settings
 from training.trainer.validation import read_validation, validate
 
@@ -75,11 +80,7 @@ def test_train_writes_the_encoder_with_the_best_validation(
     tried = [json.loads(line) for line in log.splitlines() if "accuracy" in line]
     assert [entry["step"] for entry in tried] == [2, 4, 6, 7]
     train_small({"training.steps": 6}, "short")
-    best, expected = (
-        load_file(tmp_path / name / "encoder" / "model.safetensors")
-        for name in ("long", "short")
-    )
-    assert all(torch.equal(best[key], expected[key]) for key in expected)
+    assert equal_weights(*(tmp_path / name / "encoder" for name in ("long", "short")))
 
 
 def test_train_stops_after_patience(
@@ -92,18 +93,95 @@ def test_train_stops_after_patience(
     assert not (tmp_path / "encoder-checkpoint").exists()
 
 
+class StopAt(Event):
+    """Stops a run after so many of its own steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def is_set(self) -> bool:
+        self.steps -= 1
+        return self.steps <= 0
+
+
 def test_train_resumed_keeps_the_best_validation(
-    train_small, validation_settings, monkeypatch
+    train_small, validation_settings, tmp_path, monkeypatch
 ):
-    accuracies = iter([0.9, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
-    monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(accuracies))
-    stop = Event()
-    stop.set()
-    config = validation_settings
-    for _ in range(5):
-        assert train_small(config, stop=stop) is None
-    summary = train_small(config)
-    assert (summary["best_step"], summary["best_accuracy"]) == (2, 0.9)
+    """Whether a checkpoint was written at its step, later, or not at all."""
+    accuracies = [0.1, 0.9, 0.2, 0.3, 0.9, 0.4, 0.5, 0.6]  # of steps 2, 4, ... 15
+    config = {**validation_settings, "training.checkpoint_seconds": 1000}
+
+    def train(name: str, *stops: int) -> Path:
+        left = iter(accuracies)
+        monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(left))
+        for steps in stops:
+            assert train_small(config, name, stop=StopAt(steps)) is None
+        summary = train_small(config, name)
+        assert (summary["best_step"], summary["best_accuracy"]) == (10, 0.9)
+        return tmp_path / name / "encoder"
+
+    encoders = [train("unbroken"), train("at", 4, 6, 1), train("later", 5, 6, 1, 1)]
+    train_small({"training.steps": 10}, "short")
+    short = tmp_path / "short" / "encoder"
+    assert all(equal_weights(encoder, short) for encoder in encoders)
+
+
+def test_train_killed_between_a_best_validation_and_the_next_checkpoint_makes_it_again(
+    train_small, validation_settings, tmp_path, monkeypatch, new_process
+):
+    config = {
+        **validation_settings,
+        "training.checkpoint_seconds": 1000,
+        "validation.every": 1,
+        "training.steps": 7,
+    }
+    accuracies = [0.3, 0.1, 0.2, 0.8, 0.1, 0.7, 0.6]
+    left = iter(accuracies)
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(left))
+    unbroken = train_small(config, "unbroken")
+    left = iter(accuracies)
+    assert train_small(config, "broken", stop=StopAt(2)) is None
+    if not (child := new_process.fork()):
+        try:
+            die = (os.kill(os.getpid(), signal.SIGKILL) for _ in range(1))
+            left = itertools.chain((0.2, 0.8), die)
+            train_small(config, "broken")
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    log = (tmp_path / "broken" / "encoder-checkpoint.log.jsonl").read_text("utf8")
+    assert json.loads(log.splitlines()[-1])["accuracy"] == 0.8
+    summary = train_small(config, "broken")
+    assert (summary["best_step"], unbroken["best_step"]) == (4, 4)
+    encoders = [tmp_path / name / "encoder" for name in ("unbroken", "broken")]
+    assert equal_weights(*encoders)
+
+
+def test_train_writes_no_checkpoint_for_a_best_validation_and_counts_the_bytes(
+    train_small, validation_settings, tmp_path, monkeypatch
+):
+    steps = itertools.count()
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(steps) / 99)
+    config = {**validation_settings, "validation.every": 1, "training.steps": 5}
+
+    def train(name: str, seconds: int, **kwargs: Any) -> list[int]:
+        more = {**config, "training.checkpoint_seconds": seconds}
+        summary = train_small(more, name, **kwargs)
+        log = srsly.read_jsonl(tmp_path / name / "encoder" / "training.jsonl")
+        written = [entry["checkpoint_bytes"] for entry in log]
+        assert summary["bytes_written_by_checkpoints"] == written[-1]
+        return written
+
+    assert train("none", 1000) == [0, 0, 0, 0, 0]
+    assert train_small(config, "each", stop=StopAt(1)) is None
+    first = {path.name: path.stat().st_size for path in (tmp_path / "each").rglob("*")}
+    size = sum(size for name, size in first.items() if name.endswith(".safetensors"))
+    assert train("each", 0) == [0, size, 2 * size, 3 * size, 4 * size]
+    monkeypatch.setattr("training.trainer.run.validate", lambda *_: 1 / next(steps))
+    linked = size - first["best.safetensors"]  # the best is that of the first step
+    more = [size + linked * number for number in range(4)]
+    assert train("linked", 0) == [0, *more]
 
 
 def test_validate_of_a_cased_encoder_keeps_the_case_of_both_sides(
