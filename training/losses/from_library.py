@@ -15,21 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.plugins import require
 from training.losses.functions import Loss, register_partial, registry
 
 
 def from_library(make: Callable[[Any], Any]) -> Loss:
     """Build a loss with `make`, which gets the losses of the library."""
-    try:
-        from pytorch_metric_learning import losses
-    except ImportError as error:
-        raise SapbertError(
-            "E521",
-            f"Expected the packages of this loss, but got: {error}. Run `pip install "
-            "pytorch-metric-learning`.",
-        ) from None
-    loss = make(losses)
+    loss = make(require("pytorch_metric_learning.losses", "pytorch-metric-learning"))
 
     def compute(vectors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
         # anchors and positives, anchors and negatives
