@@ -146,32 +146,27 @@ def can_resume(
     saved = read_settings(folder)
     keys = sorted(saved.keys() | settings.keys())
     differing = [key for key in keys if saved.get(key) != settings.get(key)]
-    if not differing:
-        return True
-    others = ", ".join(differing)
-    if set(differing) <= set(free):
-        warn(
-            f"[W625] Expected the settings of the checkpoint in {folder}, but got "
-            f"another {others}. The run continues with it; its weights may differ in "
-            "the last bits from those of an unbroken run.",
-            stacklevel=2,
-        )
-        return True
-    others = ", ".join(key for key in differing if key not in free)
-    if not force:
+    fixed = [key for key in differing if key not in free]
+    if fixed and not force:
         raise SapbertError(
             "E560",
             f"Expected the checkpoint in {folder} to belong to this run, but it was "
-            f"made with another {others}. Pass the same settings to continue. To "
-            "start again, remove the checkpoint or pass `--force`.",
+            f"made with another {', '.join(fixed)}. Pass the same settings to "
+            "continue. To start again, remove the checkpoint or pass `--force`.",
         )
-    warn(
-        f"[W625] Expected the checkpoint in {folder} to belong to this run, but it was "
-        f"made with another {others}. This run starts at its first step and replaces "
-        "it.",
-        stacklevel=2,
-    )
-    return False
+    if differing:
+        then = "starts at its first step and replaces the checkpoint"
+        if not fixed:
+            then = (
+                "continues with it; its weights may differ in the last bits from those "
+                "of an unbroken run"
+            )
+        warn(
+            f"[W625] Expected the settings of the checkpoint in {folder}, but got "
+            f"another {', '.join(fixed or differing)}. The run {then}.",
+            stacklevel=2,
+        )
+    return not fixed
 
 
 def read_checkpoint(folder: Path, state: TrainingState, ranks: Ranks) -> Progress:
@@ -189,8 +184,3 @@ def read_checkpoint(folder: Path, state: TrainingState, ranks: Ranks) -> Progres
     states = load_file(folder / "random.safetensors")
     (torch.cuda if ranks.is_gpu else torch).set_rng_state(states[str(ranks.rank)])
     return Progress(**saved["progress"])
-
-
-def read_best(folder: Path) -> dict[str, Tensor]:
-    """Read the weights of the best validation from the last checkpoint."""
-    return load_file(folder / BEST_FILE)

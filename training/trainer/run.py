@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from confection import Config
+from safetensors.torch import load_file
 
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER, save_encoder
 from spacy_sapbert.errors import SapbertError
@@ -33,11 +34,11 @@ from training.trainer.batches import (
     open_sources,
 )
 from training.trainer.checkpoints import (
+    BEST_FILE,
     CHECKPOINT_FOLDER,
     Progress,
     can_resume,
     check_finite,
-    read_best,
     read_checkpoint,
     write_checkpoint,
 )
@@ -231,7 +232,7 @@ def train(
 
     # The encoder, with the best weights. Rank 0 writes it and removes the checkpoint.
     if progress.best_step and ranks.is_first:
-        state.model.load_state_dict(best or read_best(paths.checkpoint))
+        state.model.load_state_dict(best or load_file(paths.checkpoint / BEST_FILE))
     check_finite(state.model, progress.step)
     datasets = {source.name: source.dataset for source in sources}
     seconds = time.monotonic() - started
