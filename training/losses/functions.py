@@ -1,8 +1,9 @@
-"""The losses, miners and schedules that a training config can name."""
+"""The losses, miners, schedules and loggers that a training config can name."""
 
 from collections.abc import Callable
 from functools import partial
 from inspect import Signature, signature
+from pathlib import Path
 from typing import Any, TypeVar
 
 import catalogue
@@ -15,11 +16,16 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 Miner = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 # a step, from 0, and the steps of the run → a factor for the learning rate
 Schedule = Callable[[int, int], float]
+LogStep = Callable[[dict[str, Any]], Any]  # gets each entry of training.jsonl
+# a folder beside the encoder, the id of the run, which a resumed run has again, and the
+# settings → what takes the entries, those before a stop too, and what is called at the
+# end
+Logger = Callable[[Path, str, dict[str, Any]], tuple[LogStep, Callable[[], Any]]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class registry(confection.registry):
-    """Functions that a config names with `@losses`, `@miners` or `@schedules`.
+    """Functions that a config names with `@losses`, `@miners` and the like.
 
     Functions of installed packages are found by their entry points, as in spaCy.
     """
@@ -27,6 +33,7 @@ class registry(confection.registry):
     losses = catalogue.create("spacy_sapbert", "losses", entry_points=True)
     miners = catalogue.create("spacy_sapbert", "miners", entry_points=True)
     schedules = catalogue.create("spacy_sapbert", "schedules", entry_points=True)
+    loggers = catalogue.create("spacy_sapbert", "loggers", entry_points=True)
 
 
 def register_partial(kind: Any, name: str) -> Callable[[Function], Function]:

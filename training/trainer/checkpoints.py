@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from warnings import warn
 
 import torch
@@ -42,6 +43,7 @@ class Progress:
         waited: Number of validations since one was better than all before.
         checkpoint_bytes: Of all checkpoints so far, without their small `state.json`
             and without files that a checkpoint has in common with the one before.
+        run: Id of the run, for loggers.
     """
 
     step: int = 0
@@ -49,6 +51,7 @@ class Progress:
     best_accuracy: float = 0.0
     waited: int = 0
     checkpoint_bytes: int = 0
+    run: str = field(default_factory=lambda: uuid4().hex[:8])
 
     def record_validation(self, accuracy: float) -> None:
         """Update the best validation.

@@ -58,6 +58,7 @@ from training.trainer.settings import (
     make_settings,
 )
 from training.trainer.step import make_state, train_step
+from training.trainer.tracker import open_logger
 from training.trainer.validation import read_validation, validate
 
 # Settings that may differ when a run is resumed; those of the first tuple change what
@@ -72,7 +73,7 @@ CHANGING_SETTINGS = (
     "validation.patience",
     "validation.sample",
 )
-OTHER_SETTINGS = ("training.checkpoint_seconds",)
+OTHER_SETTINGS = ("training.checkpoint_seconds", "training.logger")  # or begin so
 
 
 def train(
@@ -120,7 +121,7 @@ def train(
     # The checkpoint of the same settings, files and number of ranks
     made_of = {**flatten_config(config), **digest_sources(sources, settings)}
     identity = {
-        key: value for key, value in made_of.items() if key not in OTHER_SETTINGS
+        key: made_of[key] for key in made_of if not key.startswith(OTHER_SETTINGS)
     }
     identity["processes"] = ranks.world_size
     progress, log = Progress(), list[dict[str, Any]]()
@@ -171,11 +172,15 @@ def train(
     started = saved = time.monotonic()
     stopping = False
     own_log = paths.log if ranks.is_first else os.devnull
+    logger = section.logger if ranks.is_first else None
     with (
         closing(batches),
         bar,
         open(own_log, "a", buffering=1) as log_file,
+        open_logger(logger, paths.beside("tracker"), progress.run, identity) as track,
     ):
+        for entry in log:
+            track(entry)
         while not (stopping or is_finished()):
             step, source, batch = next(batches)
             rate = settings.learning_rate(step, total)
@@ -193,7 +198,7 @@ def train(
                     "resume there.",
                 )
             progress.step = step + 1
-            entry: dict[str, Any] = {"step": progress.step, "source": source.name}
+            entry = {"step": progress.step, "source": source.name}
             entry |= {"learning_rate": rate, **asdict(result)}
             entry["checkpoint_bytes"] = progress.checkpoint_bytes
 
@@ -211,6 +216,7 @@ def train(
 
             log.append(entry)
             log_file.write(json.dumps(entry) + "\n")
+            track(entry)
             bar.set_postfix_str(
                 f"loss {result.loss:.4f}, mined {result.mined:.0%}, "
                 f"{result.pairs / result.seconds:.0f} pairs/s",

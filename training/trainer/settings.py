@@ -27,7 +27,8 @@ from spacy_sapbert.encoder.huggingface import (
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import check_file
 from training.losses import from_library, sapbert, schedules  # noqa: F401
-from training.losses.functions import Loss, Miner, Schedule, registry
+from training.losses.functions import Logger, Loss, Miner, Schedule, registry
+from training.trainer import tracker  # noqa: F401
 
 DEFAULT_CONFIG = Path(__file__).parents[1] / "configs" / "default.cfg"
 LARGEST_SEED = 2**32 - 1  # of NumPy
@@ -121,6 +122,7 @@ class TrainingSection(Section):
     schedule: Annotated[Schedule, BeforeValidator(resolve_function)]
     miner: Annotated[Miner, BeforeValidator(resolve_function)]
     loss: Annotated[Loss, BeforeValidator(resolve_function)]
+    logger: Annotated[Logger | None, BeforeValidator(resolve_function)]
 
 
 class HierarchySection(Section):

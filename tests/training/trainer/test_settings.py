@@ -29,6 +29,22 @@ def test_every_config_file_is_valid():
         assert make_settings(read_config(path)).training.epochs >= 1, path
 
 
+def test_read_config_takes_a_logger_from_a_file_and_none_from_the_command_line(
+    tmp_path,
+):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    path = tmp_path / "tracked.cfg"
+    tracker = '[training.logger]\n@loggers = "spacy-sapbert.Tracker.v1"\n'
+    path.write_text(f"[training]\n\n{tracker}", "utf8")
+    config = read_config(path)
+    assert config["training"]["logger"]["to"] == "tensorboard"
+    config.to_disk(path)
+    assert read_config(path) == config
+    none = read_config(path, {"training.logger": None})
+    assert none == read_config()
+    assert make_settings(none).training.logger is None
+
+
 def test_parse_overrides_reads_values_as_json():
     words = ["--training.seed=3", "--encoder.base", "a b", "--encoder.pooling", "null"]
     expected = {"training.seed": 3, "encoder.base": "a b", "encoder.pooling": None}
