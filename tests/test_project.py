@@ -36,8 +36,8 @@ TEXT = "\n".join(path.read_text("utf8") for path in PAGES if path.is_file())
 SET = re.findall(r"""--(vars\.\w+) (\\?"[^"]*"|[^\s`'"\\]+)""", TEXT)
 TYPED = {*re.findall(r"spacy project run (\w+)", TEXT)}
 FOUND, LINKED = "mentions found", "mentions found and linked"
-# the tests below type them
-HERE = {"all", "annotated", "open", "sample", "serve"}
+# the tests below type them, and tests/training/test_upload.py the last one
+HERE = {"all", "annotated", "open", "sample", "serve", "upload"}
 
 
 @pytest.fixture
@@ -88,7 +88,8 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(load, words):
         for line in command["script"]:
             own = r"(experiments/annotated|assets/sample)/\w+\.py( |$)"
             modules = r"-m (spacy|spacy_sapbert|training|experiments\.[.\w]+|build) "
-            assert re.match(rf"python ({modules}|{own})", line)
+            hub = r"-m huggingface_hub\.cli\.hf "
+            assert re.match(rf"python ({modules}|{own}|{hub})", line)
             assert line.count("python ") == 1
 
 
