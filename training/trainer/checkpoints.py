@@ -1,7 +1,6 @@
 """Checkpoints: the state of a training run, written atomically."""
 
 import json
-from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,12 +132,12 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def can_resume(
-    folder: Path, settings: dict[str, Any], free: Collection[str], *, force: bool
+    folder: Path, settings: dict[str, Any], free: tuple[str, ...], *, force: bool
 ) -> bool:
     """Return whether a folder has a checkpoint of the run with these settings.
 
     Args:
-        free: Settings that may be others, with a warning.
+        free: How settings begin that may be others, with a warning.
         force: Ignore a checkpoint of other settings, with a warning.
 
     Raises:
@@ -149,7 +148,7 @@ def can_resume(
     saved = read_settings(folder)
     keys = sorted(saved.keys() | settings.keys())
     differing = [key for key in keys if saved.get(key) != settings.get(key)]
-    fixed = [key for key in differing if key not in free]
+    fixed = [key for key in differing if not key.startswith(free)]
     if fixed and not force:
         raise SapbertError(
             "E560",

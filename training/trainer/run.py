@@ -61,19 +61,10 @@ from training.trainer.step import make_state, train_step
 from training.trainer.tracker import open_logger
 from training.trainer.validation import read_validation, validate
 
-# Settings that may differ when a run is resumed; those of the first tuple change what
-# it writes.
-CHANGING_SETTINGS = (
-    "training.chunks",
-    "training.steps",
-    "validation.aliases",
-    "validation.concepts",
-    "validation.every",
-    "validation.mentions",
-    "validation.patience",
-    "validation.sample",
-)
-OTHER_SETTINGS = ("training.checkpoint_seconds", "training.logger")  # or begin so
+# How settings begin that may differ when a run is resumed; those of the first tuple
+# change what it writes.
+CHANGING_SETTINGS = ("training.chunks", "training.steps", "validation.")
+OTHER_SETTINGS = ("training.checkpoint_seconds", "training.logger")
 
 
 def train(
