@@ -1,4 +1,4 @@
-"""The commands of docs/papers.md, on small files in the released layouts."""
+"""The workflow of docs/papers.md, on small files in the released layouts."""
 
 import json
 import os
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.table1.test_sets import app
 from spacy_sapbert.encoder.huggingface import load_encoder
+from tests.commands import invoke
 from training.trainer.validation import embed_texts
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "papers.md"
-CORPUS, OTHERS = "ncbi-disease", " bc5cdr-disease bc5cdr-chemical"
+BIOSYN = ("ncbi-disease", "bc5cdr-disease", "bc5cdr-chemical")
 WORDS = ["renal", "cardiac", "acute", "chronic", "failure", "fever", "pain", "cyst"]
 Names = dict[str, list[str]]  # a name → the ids of all concepts that have it
 
@@ -87,21 +88,33 @@ def write_biosyn(folder: Path, names: Names, queries: list[Any]) -> None:
         write_lines(folder / "processed_test" / f"{number}.concept", *lines)
 
 
-def test_commands_of_table1_count_as_the_released_evaluation(
-    new_process, tiny_encoder, tmp_path
-):
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A copy of the workflow, with the sample as both releases of UMLS."""
+    folder = tmp_path / "experiments" / "table1"
+    shutil.copytree(ROOT / "experiments" / "table1", folder)
+    for name in ("umls", "umls-2017AA"):
+        shutil.copytree(ROOT / "assets" / "sample", tmp_path / "assets" / name)
+    return folder
+
+
+@pytest.fixture
+def queries(project) -> tuple[Names, list[tuple[str, list[str]]]]:
+    """The files of the user, and their names and mentions."""
     rng = np.random.default_rng(0)
     names = make_names(rng)
     queries = make_queries(names, rng)
-    write_biosyn(tmp_path / "data" / CORPUS, names, queries)
+    data = project.parents[1] / "data"
+    for corpus in BIOSYN:
+        write_biosyn(data / corpus, names, queries)
     single = [f"{ids[0]}||{name}" for name, ids in names.items()]
-    folder = tmp_path / "data" / "askapatient"
+    folder = data / "askapatient"
     write_lines(folder / "AskAPatient.dict.txt", *single)
     for fold in range(10):
         lines = [f"{ids[0]}||{mention}" for mention, ids in queries[fold::10]]
         name = f"AskAPatient.fold-{fold}.test.preprocessed_query.txt"
         write_lines(folder / name, *lines)
-    folder = tmp_path / "data" / "cometa"
+    folder = data / "cometa"
     write_lines(folder / "COMETA_id_sf_dictionary.txt", *single)
     header = ["", "ID", "Term", "General SNOMED ID", "General SNOMED Label"]
     header += ["Specific SNOMED ID", "Specific SNOMED Label", "Example"]
@@ -111,38 +124,64 @@ def test_commands_of_table1_count_as_the_released_evaluation(
     ]
     test = folder / "splits" / "stratified_general" / "test.csv"
     write_lines(test, *("\t".join(row) for row in (header, *rows)))
-    for name in ("umls", "umls-2017AA"):
-        shutil.copytree(ROOT / "assets" / "sample", tmp_path / "assets" / name)
     document = ("1|t|A fever.", "1|a|", "1\t2\t7\tfever\tT184\tUMLS:C0015967", "")
-    write_lines(tmp_path / "corpus_pubtator.txt", *document, *document[:2], "")
-    write_lines(tmp_path / "corpus_pubtator_pmids_test.txt", "1")
-    shutil.copytree(tiny_encoder, tmp_path / "models" / "umls" / "encoder-0")
-    shutil.copytree(ROOT / "training", tmp_path / "training")
+    folder = data / "medmentions"
+    write_lines(folder / "corpus_pubtator.txt", *document, "2|t|Pain.", "2|a|", "")
+    write_lines(folder / "corpus_pubtator_pmids_test.txt", "1")
+    return names, queries
 
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text("utf8"), re.DOTALL)
-    script = "\n".join(["set -eu", *blocks])
-    training = re.compile(r"^for seed .*?^done$", re.DOTALL | re.MULTILINE)
-    assert training.search(script), "the page trains five encoders"
-    script = training.sub("", script)
-    # the others of a loop have the same commands
-    for repeated, less in ((OTHERS, ""), (" 1 2 3 4 5 6 7 8 9", " 1")):
-        assert repeated in script
-        script = script.replace(repeated, less)
-    # the sample is of a made-up release, without a base to download
-    script = re.sub(r"^python -m training check.*$", "", script, flags=re.MULTILINE)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": f".:{ROOT}"}
-    done = new_process.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, timeout=900
-    )
-    assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
 
-    results = json.loads((tmp_path / "results" / f"{CORPUS}.json").read_text())
-    for k in (1, 5):
-        (scored,) = results["files"]
-        found = scored["accuracy"]["all"]["rows"][f"acc@{k}"]["lenient"]
-        expected = released_accuracy(names, queries, tiny_encoder, k)
-        assert 0 < expected < 1
-        assert found == pytest.approx(expected, abs=0.001), k
-    for name in ("askapatient", "cometa", "medmentions"):
-        assert (tmp_path / "results" / f"{name}.json").is_file()
+def test_workflow_of_table1_counts_as_the_released_evaluation(
+    new_process, project, queries, tiny_encoder
+):
+    path = project / "project.yml"
+    text = path.read_text("utf8")
+    others = "    - train-2\n    - train-3\n    - train-4\n"
+    assert text.count(others) == 1
+    path.write_text(text.replace(others, ""), "utf8")
+
+    def run_all() -> str:
+        words = ["project", "run", "all", str(project), "--vars.base", tiny_encoder]
+        done = new_process.run(
+            [sys.executable, "-m", "spacy", *map(str, words)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=900,
+        )
+        assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
+        return done.stdout
+
+    run_all()
+    trained = project / "models" / "encoder-1"
+    for name, encoder in (("base", tiny_encoder), ("trained-1", trained)):
+        path = project / "results" / BIOSYN[0] / f"{name}.json"
+        results = json.loads(path.read_text("utf8"))
+        for k in (1, 5):
+            (scored,) = results["files"]
+            found = scored["accuracy"]["all"]["rows"][f"acc@{k}"]["lenient"]
+            expected = released_accuracy(*queries, encoder, k)
+            assert 0 < expected < 1
+            assert found == pytest.approx(expected, abs=0.001), (name, k)
+    table = (project / "results" / "table.md").read_text("utf8")
+    for file in (*BIOSYN, "askapatient-9", "cometa", "medmentions"):
+        assert re.search(rf"\| {file}.tsv +\| trained .* ± ", table), table
+
+    chosen = (project / "corpus" / "medmentions.txt").read_text("utf8")
+    assert "fever" in chosen
+    assert "Pain" not in chosen
+
+    # what is there stays
+    lost = project / "results" / "cometa" / "trained-1.json"
+    lost.unlink()
+    again = run_all()
+    assert "Skipping 'train-1': nothing changed" in again
+    assert again.count(".json is there") == 17
+    assert lost.exists()
+
+
+def test_error_ends_the_evaluation_of_table1(tmp_path):
+    (tmp_path / "encoders" / "encoder-0").mkdir(parents=True)
+    write_lines(tmp_path / "test" / "cometa.jsonl", "{")
+    folders = [tmp_path / name for name in ("encoders", "test", "results")]
+    result = invoke("evaluate", tmp_path / "base", *folders, app=app, code=1)
+    assert "[E634]" in result.output
+    assert not (tmp_path / "results").exists()
