@@ -53,7 +53,7 @@ def open_wandb(
     resumed = {"id": run, "resume": "allow", "allow_val_change": True}
     try:
         opened = wandb.init(dir=folder, config=settings, settings=own, **resumed)
-    except wandb.Error as error:
+    except (wandb.Error, ValueError) as error:  # of its server, of its variables
         raise SapbertError(
             "E634",
             f"Expected Weights & Biases to take this run, but got: {error} Correct it, "

@@ -134,6 +134,8 @@ def test_wandb_gets_each_step_once_and_a_resumed_run_keeps_its_id(
 
     refused = train("1", WANDB_MODE="online", WANDB_API_KEY="", NETRC=str(home / "no"))
     assert "[E634] Expected Weights & Biases to take this run" in refused.stderr
+    refused = train("1", WANDB_MODE="on")
+    assert "[E634] Expected Weights & Biases to take this run" in refused.stderr
     done = train("11.")
     assert done.returncode == 0, done.stderr
     tracker = tmp_path / "encoder-tracker"
