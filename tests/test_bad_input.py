@@ -59,7 +59,7 @@ LINES = [
     (USAGE, f"kb build CONCEPTS out --encoder ENCODER --max-length {HUGE}"),
     (USAGE, "hold-out CONCEPTS a.jsonl b.jsonl --share 1.5"),
     ("E573", "assemble KB out --pipeline linking"),  # it links already
-    ("E331", f"{TRAIN} --device klingon"),
+    ("E357", f"{TRAIN} --device klingon"),
     ("E331", f"{TRAIN} --training.seed {HUGE}"),
     ("E331", f"{TRAIN} --training.optimizer.learning_rate NaN"),
     *(

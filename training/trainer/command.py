@@ -8,12 +8,11 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import torch
 import typer
 from transformers.utils import logging
 
+from spacy_sapbert.encoder.device import choose_device
 from spacy_sapbert.encoder.huggingface import ENCODER_FOLDER
-from spacy_sapbert.errors import check_choice
 from spacy_sapbert.io.progress import format_count, format_time
 from spacy_sapbert.io.reading import check_file
 from spacy_sapbert.io.terminal import msg
@@ -77,10 +76,7 @@ def train_command(
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
     stop = Event()
     received = stop_on_signals(stop)
-    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-    check_choice("device", ["auto", "cpu", *(["cuda", *gpus] if gpus else [])], device)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = choose_device(device)
     paths = RunPaths(pairs_path, output)
     if quiet or not sys.stderr.isatty():
         logging.disable_progress_bar()  # of transformers 5, for the weights
