@@ -12,6 +12,7 @@ from confection import Config
 
 from spacy_sapbert.cli.app import WRONG_OPTION
 from spacy_sapbert.cli.concepts import try_reading
+from spacy_sapbert.cli.options import split_values
 from spacy_sapbert.encoder.device import choose_device
 from spacy_sapbert.encoder.hub import check_published, find_cached
 from spacy_sapbert.encoder.huggingface import check_encoder_name
@@ -170,6 +171,7 @@ def check_command(
     lang: str = typer.Option("en", help="Language of the pipeline."),
     device: str = typer.Option("auto", help="As of `train`."),
     config_path: Path | None = typer.Option(None, "--config", help="As of `train`."),
+    may_distribute: str = typer.Option("", help="As of `kb package`."),
     quiet: Quiet = False,
 ) -> None:
     """Check within seconds that every step of `spacy project run all` can run.
@@ -194,7 +196,7 @@ def check_command(
         return None
 
     mentions, settings, reading = split_words(words or [])
-    attempt(try_reading, [str(vocabulary), *reading], ROWS)
+    read = attempt(try_reading, [str(vocabulary), *reading], ROWS)
     for path in mentions:
         attempt(select_mentions, path, EvaluationSettings())
     for folder in FOLDERS:
@@ -211,7 +213,12 @@ def check_command(
                 attempt(check_memory, base, make_settings(config), chosen)
     if has_spacy := find_spec("spacy") is not None:
         from spacy_sapbert.formats.convert import make_blank
-        from spacy_sapbert.kb.packages import check_package_name, check_version
+        from spacy_sapbert.kb.packages import (
+            check_distribution,
+            check_package_name,
+            check_version,
+            list_vocabularies,
+        )
 
         attempt(check_package_name, name)
         attempt(check_version, version)
@@ -225,5 +232,10 @@ def check_command(
         msg.info(describe_device(chosen))
     if not has_spacy:
         msg.warn("spaCy is not installed: `pairs` and `train` can run, no other step")
-    elif not quiet:
-        msg.good("Every step can run")
+        return
+    permitted = split_values(may_distribute) or ()
+    attempt(check_distribution, list_vocabularies(*read), permitted)
+    for problem in problems:
+        msg.warn(f"`package`, the last step, will stop: {problem}")
+    if not quiet:
+        msg.good(f"Every {'other ' * bool(problems)}step can run")

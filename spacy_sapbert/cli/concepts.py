@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -24,7 +25,7 @@ from ..vocabularies.reader_table import (
     list_takers,
     read_vocabularies,
 )
-from ..vocabularies.releases import write_releases
+from ..vocabularies.releases import SourceRelease, unite_releases, write_releases
 from ..vocabularies.report import Report, print_report
 from .app import PanelGroup, app, check_outputs, make_app
 from .options import (
@@ -182,11 +183,16 @@ class Enough(Exception):
     """Raised in a reader that has read the first rows."""
 
 
-def try_reading(words: Sequence[str], rows: int) -> None:
+def try_reading(
+    words: Sequence[str], rows: int
+) -> tuple[Counter[str], dict[str, SourceRelease]]:
     """Read the first rows of the inputs as the command with these words would.
 
     A problem that the command would have there is raised: a SapbertError, or what
     typer ends a command with.
+
+    Returns:
+        How many names of each source were read, and the releases of sources.
     """
     command: Any = get_group(concepts_app).commands[READ]
     output = ["--output", os.devnull]
@@ -202,10 +208,12 @@ def try_reading(words: Sequence[str], rows: int) -> None:
         if read > rows:
             raise Enough
 
-    concepts, _ = open_inputs(**values, progress=count)
+    concepts, reports = open_inputs(**values, progress=count)
+    names = Counter[str]()
     with suppress(Enough):
-        for _concept in concepts:
-            pass
+        for concept in concepts:
+            names.update({source: len(n) for source, n in concept.sources.items()})
+    return names, unite_releases(reports)
 
 
 @concepts_app.command(READ)

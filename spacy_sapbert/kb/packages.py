@@ -18,7 +18,6 @@ from .folder.records import CARD, ENCODER, Manifest, Vocabulary
 from .folder.versions import ENTRY_POINTS
 from .indexes.hnsw import MOST_EXACT_ROWS
 from .knowledge_base import KnowledgeBase, load_kb
-from .store import Store
 
 # as MRSAB has it; 0 = no additional restriction
 CATEGORY = re.compile(r"UMLS restriction category [1-9]")
@@ -154,14 +153,12 @@ def format_record(path: str, digest: bytes, size: int) -> str:
 
 
 def list_vocabularies(
-    store: Store, releases: Mapping[str, SourceRelease]
+    counts: Mapping[str, int], releases: Mapping[str, SourceRelease]
 ) -> list[Vocabulary]:
-    """Return the sources of names, the largest first; also "UMLS" of `releases`."""
-    counts = store.count_sources()
-    if "UMLS" in releases:
-        counts["UMLS"] = 0
+    """Return the sources of so many names, and "UMLS" if it is in `releases`."""
     vocabularies = []
-    for source, names in counts.items():
+    umls = {"UMLS": 0} if "UMLS" in releases else {}
+    for source, names in {**counts, **umls}.items():
         known = releases.get(source, SourceRelease())
         licence = known.licence or getattr(find_licence(source), "name", "")
         vocabularies.append(
@@ -178,7 +175,7 @@ def current_vocabularies(kb: KnowledgeBase) -> list[Vocabulary]:
         known.source: SourceRelease(release=known.release, licence=known.licence)
         for known in kb.manifest.vocabularies or ()
     }
-    return list_vocabularies(kb.store, releases)
+    return list_vocabularies(kb.store.count_sources(), releases)
 
 
 def describe_vocabulary(vocabulary: Vocabulary) -> str:

@@ -40,16 +40,23 @@ def releases_path(concepts: Path) -> Path:
     return concepts.with_name(f"{concepts.name}{ENDING}")
 
 
-def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
-    """Write the releases that readers found; remove an older file if there are none."""
-    releases: dict[str, dict[str, str]] = {}
+def unite_releases(reports: Iterable[Report]) -> dict[str, SourceRelease]:
+    """Return the releases that readers found, by source."""
+    releases: dict[str, SourceRelease] = {}
     for report in reports:
         for source, (release, licence) in report.releases.items():
-            releases.setdefault(source, {"release": release, "licence": licence})
+            found = SourceRelease(release=release, licence=licence)
+            releases.setdefault(source, found)
+    return releases
+
+
+def write_releases(concepts: Path, reports: Iterable[Report]) -> None:
+    """Write the releases that readers found; remove an older file if there are none."""
     path = releases_path(concepts)
-    if releases:
-        data = {"concepts_sha256": file_digest(concepts), "sources": releases}
-        write_json(path, data)
+    if releases := unite_releases(reports):
+        digest = file_digest(concepts)
+        data = Releases(concepts_sha256=digest, sources=releases)
+        write_json(path, data.model_dump())
     else:
         path.unlink(missing_ok=True)
 

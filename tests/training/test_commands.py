@@ -78,6 +78,28 @@ def test_check_finds_what_would_stop_a_step(
         assert "left out" in check(*words.split(), "--where-known", *own, code=0).output
 
 
+def test_check_says_that_the_licence_of_a_source_stops_the_wheel(
+    tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        ["C0000001", "ENG", "P", "L1", "PF", "S1", "Y", "A1", "", "", "", "SNOMEDCT_US"]
+        + ["PT", "1", name, "0", "N", "256", ""]
+        for name in ("fever", "pyrexia")
+    ]
+    lines = "".join("|".join(row) + "\n" for row in rows)
+    Path("release").mkdir()
+    Path("release", "MRCONSO.RRF").write_text(lines, "utf8")
+    words = ["release", "--name", "mine", "--encoder.base", tiny_encoder]
+    shown = " ".join(check(*words, code=0).output.split())
+    assert "will stop: [E424]" in shown
+    assert "--may-distribute SNOMEDCT_US" in shown
+    assert "Every other step can run" in shown
+    permitted = check(*words, "--may-distribute=SNOMEDCT_US", code=0).output
+    assert "Every step can run" in permitted
+    assert "E424" not in permitted
+
+
 def test_check_knows_the_memory_that_a_batch_needs(tiny_encoder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     base = ["--name", "mine", "--encoder.base", tiny_encoder]

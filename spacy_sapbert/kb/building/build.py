@@ -238,7 +238,9 @@ def build_kb(
             ngrams=ngrams,
             chance=load_chance(PLAIN),
             sources=list(build.sources),
-            vocabularies=list_vocabularies(store, read_releases(concepts_path)),
+            vocabularies=list_vocabularies(
+                store.count_sources(), read_releases(concepts_path)
+            ),
             threshold=build.threshold,
             files=describe_files(draft.path),
         )
