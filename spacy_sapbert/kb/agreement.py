@@ -137,31 +137,36 @@ class WordTable:
         stand for the other word. "Bacterial pneumonia" is no "viral pneumonia", and
         "apyrexia" no "pyrexia".
         """
-        left_out = {each.concept: each.rows for each in without}.get(concept, ())
-        rows = left_out or ()
+        left_out = {each.concept: each.rows for each in without}.get(concept)
+        rows = left_out or frozenset()
+        hashes, english, _ = self.words_of([concept], {concept: rows} if rows else {})
+        known = {*(hashes[english] if filter.is_english else hashes).tolist()}
+        words = {word.word: word for word in read_mention_words(text, filter)}
+        new = {w: word for w, word in words.items() if hash_word(w) not in known}
+        if not new:
+            return None
         found: list[Change] = []
-        known: set[str] = set()
         for alias, origin, row in self.store.names_of_concept(concept):
             rules = self.store.rules_of(origin)
             if row in rows or (filter.is_english and rules != "english"):
                 continue
-            mention, name = split_words(text, rules), split_words(alias, rules)
-            known |= name.content
-            shared = mention.content & name.content
+            mention = split_words(text, rules)
+            if len(mention.content.difference(list_words(alias, rules))) != 1:
+                continue  # before the name is split, which takes longer
+            name = split_words(alias, rules)
             if len(mention.content ^ name.content) == 2:
                 difference = compare(mention, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
                 is_prefix = bool(changes) and changes[0].kind is Kind.PREFIX
-                if not shared and not is_prefix:
+                if mention.content.isdisjoint(name.content) and not is_prefix:
                     continue
                 if len(changes) == 1 and changes[0].mention:
                     found += changes
                     if self.is_kind(changes[0].name, name):
-                        known.add(changes[0].mention)
-        words = {word.word: word for word in read_mention_words(text, filter)}
+                        new.pop(changes[0].mention, None)
         for change in found:
-            word = words.get(change.mention)
-            if word is not None and change.mention not in known:
+            word = new.get(change.mention)
+            if word is not None:
                 is_real = word.real or len(word.word) < SHORTEST
                 if change.kind is Kind.PREFIX:  # "apyrexia", "pyrexia"
                     is_real |= len(change.mention) > len(change.name)
