@@ -52,8 +52,9 @@ class Nearest:
         self.resolve_filter = lru_cache(FILTERS_KEPT)(
             lambda filter: resolve_filter(parts.store, filter)
         )
+        self.resolve = lru_cache(FILTERS_KEPT)(self.find_left)
 
-    def resolve(self, filter: Filter) -> FilterResult | None:
+    def find_left(self, filter: Filter) -> FilterResult | None:
         """Return what a filter leaves; None if it cannot leave out anything."""
         if not self.names.foreign_origins(filter.document_language):
             filter = filter.replace(document_language="")
@@ -100,10 +101,12 @@ class Nearest:
         Rows may share a concept. Where concepts lack, a search for more rows adds some
         behind those found, so that the first do not depend on k.
         """
+        if not len(vectors):
+            return []
         filtered = self.resolve(filter)
         most = min(self.store.total_rows, MAX_ROWS)
         if filtered is not None:
-            most = int(filtered.rows.sum())
+            most = np.count_nonzero(filtered.rows)
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
         count = min(FIRST_ROWS, most)
@@ -162,7 +165,9 @@ class Nearest:
         """Yield names near each mention, unordered: `rows` by cosine and by 3-grams."""
         filtered = self.resolve(filter)
         total = self.store.total_rows
-        count = min(rows, total if filtered is None else int(filtered.rows.sum()))
+        if filtered is not None:
+            total = np.count_nonzero(filtered.rows)
+        count = min(rows, total)
         if not count:
             yield from ([] for _ in mentions.texts)
             return
