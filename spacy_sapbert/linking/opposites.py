@@ -41,17 +41,24 @@ def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:
 
 OF_WORDS = list_others(map(fold_english, group.split()) for group in WORDS)
 OF_BEGINNINGS = list_others(group.split() for group in BEGINNINGS)
+LONGEST_BEGINNING = max(map(len, OF_BEGINNINGS))
 OF_ENDINGS = list_others(group.split() for group in TABLE["endings"])
+
+
+@lru_cache(maxsize=WORDS_KEPT)
+def list_beginnings(word: str) -> dict[str, str]:
+    """Return what follows each beginning of a word that has an opposite."""
+    parts = (word[:size] for size in range(1, LONGEST_BEGINNING + 1))
+    return {part: word.removeprefix(part) for part in parts if part in OF_BEGINNINGS}
 
 
 @lru_cache(maxsize=WORDS_KEPT)
 def list_opposites(word: str) -> frozenset[str]:
     """Return the words that exclude a folded word; most of them do not exist."""
     found = {*OF_WORDS.get(word, ())}
-    for part, others in OF_BEGINNINGS.items():
-        stem = word.removeprefix(part)
-        if stem != word and len(stem) >= SHORTEST_STEM:
-            found |= {other + stem for other in others}
+    for part, stem in list_beginnings(word).items():
+        if len(stem) >= SHORTEST_STEM:
+            found |= {other + stem for other in OF_BEGINNINGS[part]}
     for part, others in OF_ENDINGS.items():
         stem = word.removesuffix(part)
         if stem != word and len(stem) >= SHORTEST_STEM:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rapidfuzz.distance import OSA
 
-from .opposites import OF_BEGINNINGS, TABLE
+from .opposites import OF_BEGINNINGS, TABLE, list_beginnings
 
 WORDS_FILE = Path(__file__).with_name("words.txt")
 SHORTEST = 4  # letters of a misspelled word
@@ -144,13 +144,12 @@ def has_other_beginning(word: str, other: str) -> bool:
 
     "hypervolemia" and "hypovolemic" do.
     """
-    for part, opposites in OF_BEGINNINGS.items():
-        for opposite in opposites if word.startswith(part) else ():
-            if other.startswith(opposite):
-                stem, its = word.removeprefix(part), other.removeprefix(opposite)
-                stems = list_stems(stem, SHORTEST_STEM)
-                if not stems.isdisjoint(list_stems(its, SHORTEST_STEM)):
-                    return True
+    mine, its = list_beginnings(word), list_beginnings(other)
+    for part in mine:
+        for opposite in OF_BEGINNINGS[part] & its.keys():
+            stems = list_stems(mine[part], SHORTEST_STEM)
+            if not stems.isdisjoint(list_stems(its[opposite], SHORTEST_STEM)):
+                return True
     return False
 
 
