@@ -25,14 +25,15 @@ from .text import (
     Piece,
     Rules,
     clean_text,
+    drop_articles,
     fold_letters,
     is_abbreviation,
     is_acronym,
     is_number,
-    list_words,
     read_mention,
     rules_of,
     split_pieces,
+    split_text,
 )
 from .word_likeness import has_other_beginning, has_other_part
 
@@ -87,6 +88,7 @@ LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 AFTER_HEAD = LINKING_WORDS | {"type"}
 SIGNS = frozenset(("<", ">", "=", "\u2264", "\u2265", "%", "positive", "negative"))
 JOINS = frozenset(("and", "or"))  # between words whose order says nothing
+NOTHING = Counter[str]()  # of most texts: never changed
 MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
 START = 4  # letters of two words that are likely the same one, or derived
 SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
@@ -182,8 +184,9 @@ def is_exact(word: str) -> bool:
 @lru_cache(maxsize=COMPARED_KEPT)
 def split_words(text: str, rules: Rules = "english") -> Words:
     """Split a text into what is compared."""
-    words = tuple(list_words(text, rules))
-    pieces = split_pieces(text, rules)
+    folded, starts, ends = split_text(text, rules)
+    pieces = [*map(Piece, folded, starts, ends)]
+    words = (*(drop_articles(text, folded, starts) if rules == "english" else folded),)
     orders = list_orders(text, pieces)
     written = [*orders]
     if JOINABLE.search(text):
@@ -192,10 +195,11 @@ def split_words(text: str, rules: Rules = "english") -> Words:
     spans += read_form(text).places
     measured = [p.word for p in pieces if any(a <= p.start < b for a, b in spans)]
     content = frozenset(words).difference(LITTLE, measured)
+    exact = [word for word in words if is_exact(word)]
     return Words(
         words,
         content or frozenset(words),
-        Counter(word for word in words if is_exact(word)) - Counter(measured),
+        Counter(exact) - Counter(measured) if exact else NOTHING,
         not NEGATING_WORDS.isdisjoint(words),
         find_head(orders[-1] if "," in text else words),
         fold_letters(text),
@@ -203,11 +207,7 @@ def split_words(text: str, rules: Rules = "english") -> Words:
         tuple(dict.fromkeys(orders)),
         frozenset(written),
         find_marks(text, pieces),
-        frozenset(
-            (before.word, piece.word)
-            for before, piece in pairwise(pieces)
-            if PAIR.fullmatch(text, before.end, piece.start)
-        ),
+        find_pairs(text, pieces),
         bool(measured) or any(read_form(text)),
     )
 
@@ -239,6 +239,17 @@ def find_marks(text: str, pieces: Sequence[Piece]) -> frozenset[str]:
             if not (gap.strip() == "." and is_short):  # "St. Vitus"
                 marks |= {*MARK.findall(gap)}
     return frozenset(marks)
+
+
+def find_pairs(text: str, pieces: Sequence[Piece]) -> frozenset[tuple[str, str]]:
+    """Return the neighbours with a hyphen or slash between."""
+    if not PAIR.search(text):
+        return frozenset()
+    return frozenset(
+        (before.word, piece.word)
+        for before, piece in pairwise(pieces)
+        if PAIR.fullmatch(text, before.end, piece.start)
+    )
 
 
 def find_head(words: Sequence[str]) -> str:

@@ -167,27 +167,29 @@ def read_form(text: str) -> Form:
     strengths = [q for q in list_quantities(text) if is_strength(text, q)]
     text = PREPARED.sub(lambda match: " " * len(match.group()), clean(text))
     text = SYSTEM.sub("transdermal_system", text)
-    found = [(m.group().lower(), *m.span()) for m in WORD.finditer(text)]
-    words = [word for word, *_ in found]
+    words = [word.lower() for word in WORD.findall(text)]
     forms = union(FORM_WORDS, words)
+    if not (forms or strengths):
+        return NO_FORM
     if strengths:
         forms |= union(SHORT_FORM_WORDS, words)
-    routes: frozenset[str] = frozenset()
-    if forms or strengths:
-        routes = union(ROUTE_WORDS, words)
+    routes = union(ROUTE_WORDS, words)
     if strengths:
         routes |= union(SHORT_ROUTE_WORDS, words)
     if not routes:
         routes = frozenset(OF_FORM[form] for form in forms if form in OF_FORM)
-    said = RELEASES.search(text) if forms or strengths else None
+    said = RELEASES.search(text)
     if said is None and (forms or any(q.unit != "%" for q in strengths)):
         said = SHORT_RELEASES.search(text)
     release = said.lastgroup or "" if said else ""
     if release in ("extended", "delayed"):
         release += " release"
-    places = [(start, end) for word, start, end in found if word in ALL_WORDS]
-    places += [said.span()] if said else []
-    return Form(forms, release, routes, tuple(places) if strengths else ())
+    places: list[tuple[int, int]] = []
+    if strengths:
+        written = WORD.finditer(text)
+        places = [m.span() for m in written if m.group().lower() in ALL_WORDS]
+        places += [said.span()] if said else []
+    return Form(forms, release, routes, tuple(places))
 
 
 def union(known: dict[str, frozenset[str]], words: Iterable[str]) -> frozenset[str]:

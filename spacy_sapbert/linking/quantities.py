@@ -140,6 +140,7 @@ OF_KIND_LENGTH = 10
 BEFORE_HYPHEN = re.compile(r"[^\W\d_]-$")
 DIGITS = r"\d{1,15}(?!\d)"
 VULGAR = "¼½¾⅓⅔⅛⅜⅝⅞"
+NUMERIC = re.compile(rf"[\d{VULGAR}]")
 POWER = (
     r"10 ?(?:\*{1,2}|\^|e) ?\d{1,2}(?!\d)|10["
     + "".join(EXPONENTS)
@@ -351,9 +352,9 @@ def read_unit(text: str) -> Unit | None:
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def list_quantities(text: str) -> tuple[Quantity, ...]:
-    if not any(character.isdigit() or character in VULGAR for character in text):
-        return ()
     text = clean(text)
+    if not NUMERIC.search(text):
+        return ()
     found: list[Quantity] = []
     place = 0
     while match := START.search(text, place):

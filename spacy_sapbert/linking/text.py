@@ -444,7 +444,12 @@ def split_pieces(text: str, rules: Rules, *, joined: bool = False) -> list[Piece
 def list_words(text: str, rules: Rules) -> list[str]:
     """Return the folded words of a text, without the English article "a"."""
     words, starts, _ = split_text(text, rules)
-    if rules != "english" or "a" not in words[:-1]:
+    return drop_articles(text, words, starts) if rules == "english" else words
+
+
+def drop_articles(text: str, words: list[str], starts: Sequence[int]) -> list[str]:
+    """Return the words of an English text without the article "a"."""
+    if "a" not in words[:-1]:
         return words
     last = len(words) - 1
     return [
