@@ -22,6 +22,7 @@ from .text import (
     GREEK_NAMES,
     JOINABLE,
     LINKING_WORDS,
+    WORDS_KEPT,
     Piece,
     Rules,
     clean_text,
@@ -174,6 +175,7 @@ class Words(NamedTuple):
     measured: bool
 
 
+@lru_cache(maxsize=WORDS_KEPT)
 def is_exact(word: str) -> bool:
     """Return whether a folded word is a number, a single letter or a sign."""
     if is_number(word) or word in SIGNS:

@@ -22,16 +22,18 @@ SHORTEST_STEM, SHORTEST_NEW_STEM = 4, 6  # letters, of a real word and of a new 
 PAIRS_KEPT = 200_000  # of compared words, about 150 bytes each
 LEAST_EXTENDED = 3  # letters of a word with an ending
 DERIVED = 0.9  # how like a word is to one of which it is derived
-ENDINGS = (
-    *("", "e", "y", "ia", "ial", "ian", "iac", "ic", "ical", "tic", "se", "ive"),
-    *("ion", "ation", "ative", "ism", "ist", "ity", "ous", "al", "ary", "ar", "oid"),
-    *("d", "ed", "ing", "ful", "ant", "ent", "ance", "ence"),
-    *("ology", "ologic", "ological"),
+OF_DERIVED = (
+    "e y ia ial ian iac ic ical tic se ive ion ation ative ism ist ity ous al ary ar "
+    "oid d ed ing ful ant ent ance ence ology ologic ological"
 )
+ENDINGS = frozenset(("", *OF_DERIVED.split()))
 # Parts of medical words: "hyper" and "an", "gastr" and "calc", "itis" and "emia"
-LEADING = sorted(TABLE["leading"].split(), key=len, reverse=True)
-FORMS = frozenset(TABLE["forms"].split())
-TERM_ENDINGS = sorted(TABLE["endings_of_terms"].split(), key=len, reverse=True)
+LEADING, FORMS, TERM_ENDINGS = (
+    frozenset(TABLE[name].split()) for name in ("leading", "forms", "endings_of_terms")
+)
+LONGEST_ENDING, LONGEST_LEADING, LONGEST_OF_TERM = (
+    max(map(len, parts)) for parts in (ENDINGS, LEADING, TERM_ENDINGS)
+)
 LEAST_REST, LEAST_BASE = 4, 5  # letters behind a part that a word begins with
 LEAST_FORM = 4  # letters of a stem that makes a word a real one
 NEGATING = (
@@ -66,8 +68,8 @@ def most_slips(text: str) -> int:
 @lru_cache(maxsize=PAIRS_KEPT)
 def list_stems(word: str, shortest: int) -> frozenset[str]:
     """Return a word without endings of English words that are derived from another."""
-    stems = {word.removesuffix(ending) for ending in ENDINGS}
-    return frozenset(stem for stem in stems if len(stem) >= shortest)
+    places = range(max(shortest, len(word) - LONGEST_ENDING), len(word) + 1)
+    return frozenset(word[:place] for place in places if word[place:] in ENDINGS)
 
 
 @lru_cache(maxsize=PAIRS_KEPT)
@@ -76,16 +78,15 @@ def split_term(word: str) -> tuple[str, str, str]:
 
     "hypercalcemia" → "hyper", "calc", "emia".
     """
-    ending = next((e for e in TERM_ENDINGS if word.endswith(e) and word != e), "")
-    rest = word.removesuffix(ending)
-    leading = ""
+    places = range(max(1, len(word) - LONGEST_OF_TERM), len(word))
+    place = next((p for p in places if word[p:] in TERM_ENDINGS), len(word))
+    rest, ending = word[:place], word[place:]
     if not is_form(rest):
-        for part in LEADING:
-            stem = rest.removeprefix(part)
-            if stem != rest and (is_form(stem) or len(stem) >= LEAST_REST):
-                leading, rest = part, stem
-                break
-    return leading, rest, ending
+        for place in range(min(LONGEST_LEADING, len(rest)), 0, -1):
+            part, stem = rest[:place], rest[place:]
+            if part in LEADING and (is_form(stem) or len(stem) >= LEAST_REST):
+                return part, stem, ending
+    return "", rest, ending
 
 
 def is_form(stem: str) -> bool:
