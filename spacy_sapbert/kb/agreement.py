@@ -224,7 +224,8 @@ class WordTable:
             hashes, owners = hashes[of_english], owners[of_english]
         covered = np.zeros((len(concepts), len(words)), dtype=bool)
         for number, word in enumerate(words):
-            covered[owners[np.isin(hashes, word.hashes)], number] = True
+            has = (hashes[:, None] == word.hashes).any(axis=1)
+            covered[owners[has], number] = True
         return Shared(
             words=[word.word for word in words],
             weights=np.log((2 + total) / (1 + counts.clip(0, total))),

@@ -138,14 +138,11 @@ class Chance(BaseModel):
 def compute_margin(scores: np.ndarray) -> float:
     """Return the log-odds of the first candidate among all, by their scores."""
     highest = scores.max()
-    others = np.delete(scores, int(scores.argmax()))
+    # Candidates with its score do not count: one of them is meant.
+    others = scores[scores < highest]
     if not len(others):
         return MOST_MARGIN
-    # Candidates with its score do not count: one of them is meant.
-    others = others[others < highest]
-    margin = MOST_MARGIN
-    if len(others):
-        margin = float(highest - np.logaddexp.reduce(others))
+    margin = float(highest - np.logaddexp.reduce(others))
     return round(min(max(margin, -MOST_MARGIN), MOST_MARGIN), DIGITS)
 
 
@@ -153,9 +150,10 @@ def describe_first(features: Features, scores: np.ndarray) -> dict[str, float]:
     """Return the values of `OF_CHANCE` of the candidate with the highest score."""
     first = int(scores.argmax())
     values = {name: float(features[name][first]) for name in OF_FIRST}
-    for name in AHEAD:
-        others = np.delete(features[name], first)
-        values[f"{name}_ahead"] = values[name] - float(others.max(initial=0.0))
+    others = np.array([features[name] for name in AHEAD])
+    others[:, first] = 0.0
+    for name, best in zip(AHEAD, others.max(axis=1, initial=0.0).tolist(), strict=True):
+        values[f"{name}_ahead"] = values[name] - best
     values[MARGIN] = compute_margin(scores)
     doubt = not features[REAL].all() and bool(features[MISSPELLED][first])
     values[DOUBT] = float(doubt)

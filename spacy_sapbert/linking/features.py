@@ -1,7 +1,7 @@
 """Features of the candidates of a mention, by which a `Ranker` orders them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
-from .difference import Change, Difference, Kind, Words, compare, split_words
+from .difference import Difference, Kind, Words, compare, split_words
 from .text import Rules, is_abbreviation, is_acronym, is_number
-from .word_likeness import is_slip, spell_like
+from .word_likeness import is_slip, stand_for
 
 POOL = 10  # concepts with the highest cosines that are ordered anew …
 POOL_BY_NGRAMS = 6  # … and with the highest similarities of 3-grams
@@ -303,14 +303,15 @@ def is_excluded(near: Sequence[Near], shares: Mapping[str, float]) -> bool:
     All of them differ in a way that excludes them; or one does in a number, a letter or
     an opposite that no name of the concept has.
     """
-    if near and all(each.difference.excluding for each in near):
+    excluding = [each.difference.excluding for each in near]
+    if near and all(excluding):
         return True
-    for each in near:
-        for change in each.difference.excluding:
-            words = change.mention.split()
-            if change.kind in IN_WORDS and not all(shares.get(w, 1.0) for w in words):
-                return True
-    return False
+    return any(
+        change.kind in IN_WORDS
+        and not all(shares.get(word, 1.0) for word in change.mention.split())
+        for changes in excluding
+        for change in changes
+    )
 
 
 def compute_features(
@@ -344,7 +345,8 @@ def compute_features(
         for of_concept in near_names
     ]
     shares = np.array(
-        [cover_words(shared, number, names) for number, names in enumerate(near_names)]
+        [cover_words(shared, number, names) for number, names in enumerate(near_names)],
+        dtype=np.float64,
     ).reshape(len(near), len(shared.words))
     excluded = [
         is_excluded(of_concept, dict(zip(shared.words, some, strict=True)))
@@ -414,7 +416,10 @@ def describe_mention(
 ) -> dict[str, Sequence[float]]:
     """Compute `OF_MENTION`."""
     text = near_names[0][0].mention if near_names else split_words("")
-    changes = [[e.difference.changes for e in of_concept] for of_concept in near_names]
+    changed = [
+        [*map(min, zip(*(weigh_changes(e, shared) for e in names), strict=True))]
+        for names in near_names
+    ]
     same = {
         "letters": float(min(len(text.clean), MOST_LETTERS)),
         "mention_words": float(min(len(text.words), MOST_WORDS)),
@@ -425,25 +430,29 @@ def describe_mention(
         "standard": [(cosine - around.mean) / around.spread for cosine in cosines],
         "field": [(cosine - around.other) / around.spread for cosine in cosines],
         "field_mean": [(cosine - around.others) / around.spread for cosine in cosines],
-        "added": [
-            min(weigh_changes(some, Kind.ADDED, shared) for some in of_concept)
-            for of_concept in changes
-        ],
-        "missing": [
-            min(weigh_changes(some, Kind.MISSING, shared) for some in of_concept)
-            for of_concept in changes
-        ],
-        "replaced": [
-            min(sum(c.kind is Kind.REPLACED for c in some) for some in of_concept)
-            for of_concept in changes
-        ],
+        "added": [added for added, _, _ in changed],
+        "missing": [missing for _, missing, _ in changed],
+        "replaced": [replaced for _, _, replaced in changed],
         **{name: [value] * len(cosines) for name, value in same.items()},
     }
 
 
-def weigh_changes(changes: Iterable[Change], kind: Kind, shared: Shared) -> float:
-    """Return how far words that only one text has change its meaning."""
-    return sum(shared.adds(c.mention or c.name) for c in changes if c.kind is kind)
+def weigh_changes(near: Near, shared: Shared) -> tuple[float, float, int]:
+    """Return how far the words that only a mention has change what it means.
+
+    Also returns the same of the words that only the name has, and how many words stand
+    in the place of others.
+    """
+    added = missing = 0.0
+    replaced = 0
+    for kind, word, other in near.difference.changes:
+        if kind is Kind.ADDED:
+            added += shared.adds(word)
+        elif kind is Kind.MISSING:
+            missing += shared.adds(other)
+        elif kind is Kind.REPLACED:
+            replaced += 1
+    return added, missing, replaced
 
 
 def all_excluded(features: Features) -> bool:
@@ -497,31 +506,28 @@ def compare_words(near: Near) -> tuple[float, ...]:
     )
 
 
-def cover_words(shared: Shared, number: int, near: Sequence[Near]) -> np.ndarray:
+def cover_words(shared: Shared, number: int, near: Sequence[Near]) -> list[float]:
     """Return how far names of a concept have each word of a mention, 0 to 1.
 
     A word of the mention may be a misspelled word of one of its nearest names, or be
-    derived from one. `number` is that of the concept in the pool. Shape: (words,).
+    derived from one. `number` is that of the concept in the pool.
     """
-    covered = shared.covered[number].astype(np.float64)
-    missing = np.flatnonzero(covered == 0).tolist()
-    if missing:
-        others = {w for e in near for w in e.name.content - e.mention.content}
-        for place in missing:
-            word, real = shared.words[place], bool(shared.real[place])
-            covered[place] = stand_for_any(shared, word, others, real=real)
-    return covered
+    others = {w for e in near for w in e.name.content - e.mention.content}
+    covered, real = shared.covered[number].tolist(), shared.real.tolist()
+    return [
+        1.0 if has else stand_for_any(shared, word, others, real=is_real)
+        for word, has, is_real in zip(shared.words, covered, real, strict=True)
+    ]
 
 
 def stand_for_any(
-    shared: Shared, word: str, others: Iterable[str], *, real: bool
+    shared: Shared, word: str, others: Collection[str], *, real: bool
 ) -> float:
     """Return how far a word of a mention may stand for one of others, 0 to 1."""
-    others = [*others]
-    alike = spell_like(word, others, real=real)
+    alike = max([stand_for(word, other, real) for other in others], default=0.0)
     if alike or not real:
         return alike
-    return max((shared.replaces(word, other) for other in others), default=0.0)
+    return max([shared.replaces(word, other) for other in others], default=0.0)
 
 
 def cover_name(shared: Shared, doubtful: set[str], near: Near) -> float:
@@ -536,7 +542,7 @@ def cover_name(shared: Shared, doubtful: set[str], near: Near) -> float:
             value += weight
         elif rest:
             value += weight * max(
-                stand_for_any(shared, other, [word], real=other not in doubtful)
+                stand_for_any(shared, other, (word,), real=other not in doubtful)
                 for other in rest
             )
     return divide(value, total)
@@ -547,10 +553,8 @@ def cover_head(doubtful: set[str], near: Near) -> float:
     mention, name, _ = near
     if name.head in mention.content:
         return 1.0
-    return max(
-        (spell_like(w, [name.head], real=w not in doubtful) for w in mention.content),
-        default=0.0,
-    )
+    words = mention.content
+    return max([stand_for(w, name.head, w not in doubtful) for w in words], default=0.0)
 
 
 def divide(part: float, whole: float) -> float:

@@ -81,7 +81,6 @@ class Trees(BaseModel):
         asked, thresholds, values = self.arrays
         columns = np.array([features[name] for name in self.names])
         larger = columns[asked] > thresholds[:, :, None]
-        powers = 2 ** np.arange(asked.shape[1])[::-1]
-        places = np.einsum("tqc,q->tc", larger, powers)
-        scores: np.ndarray = np.take_along_axis(values, places, axis=1).sum(axis=0)
+        places = 2 ** np.arange(asked.shape[1])[::-1] @ larger  # (trees, candidates)
+        scores: np.ndarray = values[np.arange(len(values))[:, None], places].sum(axis=0)
         return scores

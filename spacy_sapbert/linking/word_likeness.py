@@ -5,7 +5,6 @@ A typing error changes letters, not parts of a word: "afebrile" is no "febrile",
 has it.
 """
 
-from collections.abc import Iterable
 from functools import lru_cache
 from os.path import commonprefix
 from pathlib import Path
@@ -185,11 +184,6 @@ def is_extended(word: str, other: str) -> bool:
         and long.startswith(short)
         and (long.removeprefix(short) in ENDINGS)
     )
-
-
-def spell_like(word: str, others: Iterable[str], *, real: bool = False) -> float:
-    """Return how like a word is to that of others for which it may stand, 0 to 1."""
-    return max((stand_for(word, other, real) for other in others), default=0.0)
 
 
 def is_slip(text: str, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sapbert.linking.word_likeness import is_slip, spell_like
+from spacy_sapbert.linking.word_likeness import is_slip, stand_for
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from spacy_sapbert.linking.word_likeness import is_slip, spell_like
         ("migxyine", "migraine", False, 0),
     ],
 )
-def test_spell_like_by_hand(word, other, real, expected):
-    assert spell_like(word, ["zz", other], real=real) == pytest.approx(expected)
+def test_stand_for_by_hand(word, other, real, expected):
+    assert stand_for(word, other, real) == pytest.approx(expected)
     if not real:
         assert is_slip(word, other) is (expected not in (0, 0.9))
