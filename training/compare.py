@@ -79,10 +79,11 @@ def judge(results: list[FileComparison], base: str) -> tuple[bool, str]:
     worse = [each.file for each in results if each.interval[1] < 0]
     if better and not worse:
         return True, f"The trained encoder is better than {base}."
-    reason = f"it is worse on {', '.join(worse)}" if worse else "chance may be why"
+    reason = f"it is worse on {', '.join(worse)}" if worse else "it may be chance"
     return False, (
-        f"The trained encoder is not shown to be better than {base} ({reason}): train "
-        "longer (`--vars.epochs 3`), or on annotated mentions too (`python -m training "
+        f"The trained encoder is not shown to be better than {base} ({reason}): hold "
+        "out more names if there are few (`--vars.held_out 0.3`), train longer "
+        "(`--vars.epochs 3`), or on annotated mentions too (`python -m training "
         "finetune-pairs`), or build the knowledge base with the base."
     )
 

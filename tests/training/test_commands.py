@@ -179,7 +179,7 @@ BETTER, SAME, WORSE = (0.1, 0.05, 0.15), (0.01, -0.02, 0.04), (-0.1, -0.2, -0.01
     [
         ([BETTER], "is better than models/minilm"),
         ([BETTER, SAME], "is better than models/minilm"),
-        ([SAME], "not shown to be better than models/minilm (chance may be why)"),
+        ([SAME], "not shown to be better than models/minilm (it may be chance)"),
         ([BETTER, WORSE], "better than models/minilm (it is worse on 1.tsv)"),
     ],
 )
