@@ -29,6 +29,7 @@ from spacy_sapbert.io.writing import (
 )
 from spacy_sapbert.vocabularies.concepts import read_concepts, write_concepts
 from training.data.dataset import PairDataset, build_dataset
+from training.data.sample import sample_concepts
 from training.trainer.batches import Source, arrange_names, collate_batch
 from training.trainer.distributed import SINGLE
 from training.trainer.embedding import NameEmbedder
@@ -39,7 +40,7 @@ from training.trainer.settings import (
     read_config,
 )
 from training.trainer.step import make_state, train_step
-from training.trainer.validation import SETTINGS, sample_concepts
+from training.trainer.validation import SETTINGS
 
 app = make_app(add_completion=False)
 NAMES_AT_ONCE = 512
