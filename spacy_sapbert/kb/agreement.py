@@ -143,7 +143,9 @@ class WordTable:
         known = {*(hashes[english] if filter.is_english else hashes).tolist()}
         words = {word.word: word for word in read_mention_words(text, filter)}
         new = {w: word for w, word in words.items() if hash_word(w) not in known}
-        if not new:
+        if not new or (
+            filter.is_english and len(split_words(text).content & new.keys()) != 1
+        ):
             return None
         found: list[Change] = []
         for alias, origin, row in self.store.names_of_concept(concept):

@@ -93,7 +93,8 @@ class Store:
         for entry in map(Entry._make, found):  # many for a text
             by_row.setdefault(entry.row, []).append(entry)
         for entries in by_row.values():
-            entries.sort(key=lambda entry: (entry.cui, entry.alias))
+            if len(entries) > 1:
+                entries.sort(key=lambda entry: (entry.cui, entry.alias))
         return by_row
 
     def entries_of(self, cui: str) -> list[Entry]:

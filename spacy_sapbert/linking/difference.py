@@ -328,7 +328,7 @@ def compare_exact(
 
     "type 2 diabetes" is a kind of "diabetes", but "type 2" is not "type 1".
     """
-    if mention == name or not mention or not name:
+    if not mention or not name or mention == name:
         return []
     mine, its = mention - name, name - mention
     if not mine or not its:
@@ -354,30 +354,36 @@ def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
     changes: list[Change] = []
     for word in [word for word in mine if not is_exact(word)]:
         others = [other for other in its if not is_exact(other)] or its
-        other = find_opposite(word, others, mention, name)
-        kind = Kind.OPPOSITE
-        if other is None:
-            other = next((o for o in others if word in (f"a{o}", f"an{o}")), None)
-            other = other or next(
-                (o for o in others if o in (f"a{word}", f"an{word}")), None
-            )
-            kind = Kind.PREFIX
-        if other is None and others:
-            kind = Kind.REPLACED
-            other = find_replaced(word, others, mention.words, name.words)
-            if other is not None and has_other_part(word, other):
-                kind = Kind.STEM
-        if other is None:
-            changes.append(Change(Kind.ADDED, word, ""))
-        else:
-            its.remove(other)
-            changes.append(Change(kind, word, other))
+        kind, other = Kind.ADDED, ""
+        if others:
+            kind, other = find_in_place(word, others, mention, name)
+        changes.append(Change(kind, word, other))
         mine.remove(word)
+        if other:
+            its.remove(other)
     if len(mine) == len(its) == 1:  # "group O", "group AB"
         return [*changes, Change(Kind.REPLACED, mine[0], its[0])]
     changes += (Change(Kind.ADDED, word, "") for word in mine)
     changes += (Change(Kind.MISSING, "", word) for word in its)
     return changes
+
+
+def find_in_place(
+    word: str, others: Sequence[str], mention: Words, name: Words
+) -> tuple[Kind, str]:
+    """Return the word of a name in the place of one of a mention, "" = none."""
+    other = find_opposite(word, others, mention, name)
+    if other is not None:
+        return Kind.OPPOSITE, other
+    for part in ("a", "an"):
+        if (longer := part + word) in others:
+            return Kind.PREFIX, longer
+        if (rest := word.removeprefix(part)) != word and rest in others:
+            return Kind.PREFIX, rest
+    other = find_replaced(word, others, mention.words, name.words)
+    if other is None:
+        return Kind.ADDED, ""
+    return Kind.STEM if has_other_part(word, other) else Kind.REPLACED, other
 
 
 def find_opposite(
@@ -397,6 +403,8 @@ def find_both(mention: Words, name: Words) -> list[Change]:
     """Return a word of one text alone whose opposite both have: "left and right"."""
     shared = mention.content & name.content
     changes: list[Change] = []
+    if not shared:
+        return changes
     for one, other in ((mention, name), (name, mention)):
         for word in one.content - other.content:
             if any(are_opposites(word, each) for each in shared):
