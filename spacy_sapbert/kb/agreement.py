@@ -90,8 +90,8 @@ class WordTable:
         self.totals = arrays["totals"].tolist()
         self.store = store
         self.replacements = Replacements(arrays)
-        self.replaced_kept = lru_cache(WORDS_KEPT)(self.compute_replaced)
-        self.adds_kept = lru_cache(WORDS_KEPT)(self.compute_adds)
+        self.replaces = lru_cache(WORDS_KEPT)(self.compute_replaced)
+        self.adds = lru_cache(WORDS_KEPT)(self.compute_adds)
         self.read_kept = lru_cache(CONCEPTS_KEPT)(partial(read_words, store))
 
     def features(
@@ -211,6 +211,8 @@ class WordTable:
             and (not english or self.store.rules_of(origin) == "english")
         ]
         unknown = self.leave_out(without[0]) if without else None
+        replaces = partial(self.compute_replaced, left_out=unknown)
+        adds = partial(self.compute_adds, left_out=unknown)
         counts = np.zeros(len(words), dtype=np.int64)
         real = np.array([word.real for word in words], dtype=bool)
         for number, word in enumerate(words):
@@ -233,8 +235,8 @@ class WordTable:
             weights=np.log((2 + total) / (1 + counts.clip(0, total))),
             real=real,
             covered=covered,
-            replaces=partial(self.replaces, left_out=unknown),
-            adds=partial(self.adds, left_out=unknown),
+            replaces=self.replaces if unknown is None else replaces,
+            adds=self.adds if unknown is None else adds,
             name_weights={},
             most=self.most(english=english),
         )
@@ -254,15 +256,10 @@ class WordTable:
             return None
         return leave_out(self.store, without.concept, *names)
 
-    def replaces(self, word: str, other: str, left_out: LeftOut | None = None) -> float:
-        """Return how far a word may stand for another one by the vocabulary, 0 to 1."""
-        if left_out is None:
-            return self.replaced_kept(word, other)
-        return self.compute_replaced(word, other, left_out)
-
     def compute_replaced(
         self, word: str, other: str, left_out: LeftOut | None = None
     ) -> float:
+        """Return how far a word may stand for another one by the vocabulary, 0 to 1."""
         hashes = hash_word(word), hash_word(other)
         if not self.replacements.supports_any(*hashes):
             return 0.0
@@ -271,13 +268,8 @@ class WordTable:
         value = same / (same + apart + 1)
         return value if value >= LEAST_REPLACED else 0.0
 
-    def adds(self, word: str, left_out: LeftOut | None = None) -> float:
-        """Return how far a word that is added changes what a name means, 0 to 1."""
-        if left_out is None:
-            return self.adds_kept(word)
-        return self.compute_adds(word, left_out)
-
     def compute_adds(self, word: str, left_out: LeftOut | None = None) -> float:
+        """Return how far a word that is added changes what a name means, 0 to 1."""
         nothing, another = self.replacements.adds([hash_word(word)], left_out)[0]
         return 1 - float(nothing) / (float(nothing + another) + 1)
 
