@@ -106,7 +106,7 @@ class Nearest:
         filtered = self.resolve(filter)
         most = min(self.store.total_rows, MAX_ROWS)
         if filtered is not None:
-            most = np.count_nonzero(filtered.rows)
+            most = int(np.count_nonzero(filtered.rows))
         results: list[Ranked] = [[] for _ in vectors]
         pending = list(range(len(vectors)))
         count = min(FIRST_ROWS, most)
@@ -166,7 +166,7 @@ class Nearest:
         filtered = self.resolve(filter)
         total = self.store.total_rows
         if filtered is not None:
-            total = np.count_nonzero(filtered.rows)
+            total = int(np.count_nonzero(filtered.rows))
         count = min(rows, total)
         if not count:
             yield from ([] for _ in mentions.texts)
