@@ -196,9 +196,6 @@ def check_command(
         return None
 
     mentions, settings, reading = split_words(words or [])
-    read = attempt(try_reading, [str(vocabulary), *reading], ROWS)
-    for path in mentions:
-        attempt(select_mentions, path, EvaluationSettings())
     for folder in FOLDERS:
         attempt(check_writable, Path(folder, name))
     chosen = attempt(choose_device, device)
@@ -220,6 +217,9 @@ def check_command(
             list_vocabularies,
         )
 
+        read = attempt(try_reading, [str(vocabulary), *reading], ROWS)
+        for path in mentions:
+            attempt(select_mentions, path, EvaluationSettings())
         attempt(check_package_name, name)
         attempt(check_version, version)
         attempt(make_blank, lang)
