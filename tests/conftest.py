@@ -16,6 +16,8 @@ from typing import Any
 # Two cores, two workers of pytest, small matrices, and processes that tests start: more
 # threads wait for each other. It counts when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# as our commands do: transformers would send measurements, and wait at the end
+os.environ.setdefault("OTEL_SDK_DISABLED", "true")
 # A shell lets what it starts in the background ignore it, and so would all processes
 # that tests start. A program resets what is handled, and not what is ignored.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

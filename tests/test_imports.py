@@ -1,5 +1,6 @@
 """What spaCy has to import for us, whether or not anybody uses us."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,19 @@ def test_threads_of_commands_do_not_wait_busily(module, new_process):
     )
     done = new_process.python(code, cwd=ROOT, check=True)
     assert done.stdout == "PASSIVE False\n"
+
+
+@pytest.mark.parametrize("value", [None, "false"])
+def test_commands_send_no_measurements_unless_the_user_says_so(value, new_process):
+    """transformers sends those of all libraries to a port of this machine, if it finds
+    OpenTelemetry, which Weights & Biases brings."""
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry is not installed")
+    code = (
+        "import spacy_sapbert.cli.main\n"
+        "from opentelemetry.sdk.metrics import MeterProvider\n"
+        "print(type(MeterProvider().get_meter('x')).__name__)"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "OTEL_SDK_DISABLED"}
+    env |= {} if value is None else {"OTEL_SDK_DISABLED": value}
+    done = new_process.python(code, env=env, cwd=ROOT, check=True)
+    assert (done.stdout.strip() == "NoOpMeter") == (value is None)

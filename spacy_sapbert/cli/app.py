@@ -40,6 +40,9 @@ RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # of tokenizers and safetensors
 # Two threads of torch that wait in a loop take each other's core beside other work.
 # OpenMP reads it when torch is imported: after this, unless spaCy itself runs.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# transformers sends what libraries measure to a port of this machine, and waits for it
+# at the end, if OpenTelemetry is installed, e.g. by Weights & Biases.
+os.environ.setdefault("OTEL_SDK_DISABLED", "true")
 
 
 class Stopped(KeyboardInterrupt):
