@@ -109,6 +109,7 @@ def model_card_command(
         read = Evaluation.model_validate_json(evaluation.read_text("utf8"))
         results, counts = read.comparison.results, read.kb["counts"]
         rows = [each.format() for each in results]
+        sizes = {"concepts": counts["concepts"], "names": counts["rows"]}
     except (ValidationError, KeyError, TypeError, ValueError):
         raise SapbertError(
             "E746",
@@ -119,11 +120,10 @@ def model_card_command(
     is_better, verdict = judge(results, base)
     section = TEXT.format(
         title=TITLE,
-        concepts=counts["concepts"],
-        names=counts["rows"],
         base=base,
         table="\n".join(format_markdown(HEADER, rows)),
         verdict=verdict,
+        **sizes,
     )
     head, mark, rest = SECTION.sub("", card.read_text("utf8")).partition(BEFORE)
     with write_atomically(card) as file:

@@ -206,5 +206,9 @@ def test_model_card_says_whether_the_encoder_is_better(
     assert first.index("## Accuracy") < first.index("## Settings")
     invoke(*words, app=app, code=0)
     assert card.read_text("utf8") == first
-    Path("evaluation.json").write_text('{"kb": {}}', "utf8")
-    assert "[E746]" in invoke(*words, app=app, code=1).output
+    for wrong in (
+        '{"kb": {}}',
+        '{"kb": {"counts": {}}, "comparison": {"results": []}}',
+    ):
+        Path("evaluation.json").write_text(wrong, "utf8")
+        assert "[E746]" in invoke(*words, app=app, code=1).output
