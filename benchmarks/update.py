@@ -16,7 +16,7 @@ from typing import NamedTuple
 import typer
 
 from benchmarks.harness import machine_line, print_table, run_cli
-from benchmarks.linking import peak_megabytes
+from benchmarks.linking_side import peak_megabytes
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.kb.edits.change import (
     add_concepts,

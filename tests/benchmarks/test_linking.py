@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import typer
 
-from benchmarks.linking import main
+from benchmarks.linking import Entities, main, score
 from tests.commands import invoke
 
 app = typer.Typer()
@@ -33,13 +33,34 @@ PUBTATOR = """1|t|Fever after a heart attack
 def test_linking_measures_another_version_in_turns(exported_kb, tmp_path, monkeypatch):
     gold = tmp_path / "gold.txt"
     gold.write_text(PUBTATOR, "utf8")
+    page = tmp_path / "page.md"
+    page.write_text("Before\n<!-- linking: start -->\n\n<!-- linking: end -->\n", "utf8")
     # The other version is this one, found as an installed package is.
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    options = ["--kb", exported_kb, "--label", "Disease"]
-    options += ["--before", sys.executable, "--rounds", 1]
+    options = ["--kb", exported_kb, "--label", "Disease", "--page", page]
+    options += ["--before", sys.executable, "--rounds", 1, "--cores", 1]
     done: Any = invoke(gold, *options, app=app)
     assert done.exit_code == 0, done.output
-    assert "2 documents; median of 1" in done.output
-    assert "0 of 5 mentions have another CUI" in done.output
-    lines = done.output.splitlines()
-    assert "| Mentions with an answer | 100.0% | 100.0% | 1.00× |" in lines
+    assert "0 of 5 mentions have another first candidate" in done.output
+    lines = page.read_text("utf8").splitlines()
+    assert "2 documents with 5 mentions, 2 texts with detection" in lines[2]
+    assert "With 1 core:" in lines
+    # Of three mentions with one concept in the knowledge base
+    assert "| First candidate right | 1.000 | 1.000 | 1.00 × |" in lines
+    assert "| Mentions with an answer | 100.0% | 100.0% | 1.00 × |" in lines
+
+
+def test_score_counts_mentions_with_one_concept_that_is_there():
+    concepts = [
+        [frozenset({"C1", "C2"})],  # two ids, each is right
+        [frozenset({"C3"})],
+        [frozenset({"C4"})],
+        [frozenset()],  # not in the knowledge base
+        [frozenset({"C1"}), frozenset({"C3"})],  # composite
+    ]
+    answers = [("C2", True), ("C3", False), ("C1", True), ("C1", True), (None, False)]
+    # Right candidates: 2 of 3. Answers: 3 of 5, of which 2 are judged and 1 is right.
+    entities = Entities([], concepts)
+    assert score(answers, entities) == pytest.approx(
+        {"right": 2 / 3, "linked": 3 / 5, "precision": 1 / 2}
+    )
