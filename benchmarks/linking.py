@@ -109,8 +109,8 @@ def make_environment(folder: Path, packages: Sequence[str], *options: str) -> Pa
     if not python.exists():
         msg.info(f"Make an environment in {folder}")
         venv.create(folder, with_pip=True)
-    command = [python, "-m", "pip", "install", "-q", *options, *packages]
-    subprocess.run([*map(os.fspath, command)], check=True)
+    command = [str(python), "-m", "pip", "install", "-q", *options, *packages]
+    subprocess.run(command, check=True)
     return python
 
 
@@ -136,7 +136,7 @@ def make_workers(folder: Path, kb: KnowledgeBase, ours: Worker) -> dict[str, Wor
         partial.mkdir()
         new = {**settings, "index": os.fspath(partial)}
         code = f"import linking_side as side; side.open_scispacy(**{new})"
-        command = [scispacy.python, "-c", code]
+        command = [str(scispacy.python), "-c", code]
         subprocess.run(command, check=True, cwd=Path(__file__).parent)
         partial.rename(index)
     return {SCISPACY: scispacy, OURS: ours._replace(python=light.absolute())}

@@ -51,10 +51,10 @@ def list_inputs() -> str:
         if format.endings:
             endings = ", ".join(f"`{ending}`" for ending in format.endings)
             library = f"`pip install {format.library[1]}`" if format.library else ""
-            may = [
+            annotated, streamed = (
                 "yes" if yes else "no" for yes in (format.annotated, format.streamed)
-            ]
-            rows.append((f"`{name}`", endings, *may, library))
+            )
+            rows.append((f"`{name}`", endings, annotated, streamed, library))
     return make_table(*rows)
 
 
