@@ -34,7 +34,8 @@ def test_linking_measures_another_version_in_turns(exported_kb, tmp_path, monkey
     gold = tmp_path / "gold.txt"
     gold.write_text(PUBTATOR, "utf8")
     page = tmp_path / "page.md"
-    page.write_text("Before\n<!-- linking: start -->\n\n<!-- linking: end -->\n", "utf8")
+    part = "<!-- linking: start -->\n\n<!-- linking: end -->\n"
+    page.write_text(f"Before\n{part}", "utf8")
     # The other version is this one, found as an installed package is.
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     options = ["--kb", exported_kb, "--label", "Disease", "--page", page]
