@@ -11,7 +11,7 @@ from ...linking.probability import DEFAULT_THRESHOLD, Correction
 from ...linking.ranker import Ranker
 from ..indexes.backends import make_backend
 
-FORMAT: Literal[13] = 13
+FORMAT: Literal[14] = 14
 ENCODER = "encoder"  # folder of a version
 EXPORTED = f"{ENCODER}/onnx"  # the encoder for another engine
 CARD = "README.md"  # of the encoder, in its folder: the model card
@@ -203,7 +203,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds; it has no field whose value is None."""
 
-    format: Literal[13] = 13
+    format: Literal[14] = 14
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
