@@ -136,7 +136,7 @@ def test_kb_set_measures_the_recall_anew(tiny_encoder, tmp_path):
     ]
     concepts += [Concept(f"D{n}", [f"{n * 3} of {n * 3}"]) for n in range(24)]
     write_concepts(path, concepts)
-    settings = {"M": 8, "ef_construction": 20, "ef": 1}
+    settings = {"M": 8, "ef_construction": 20, "ef": 1, "rerank": 1}
     built = build_small_kb(path, kb, tiny_encoder, backend_settings=settings)
     invoke("kb", "set", kb, "ef=400", "threshold=0.4", code=0)
     manifest = read_version(kb).manifest

@@ -1,6 +1,5 @@
 """Graphs of damaged or crafted files, and searches that a graph cannot answer."""
 
-import os
 import sys
 from collections.abc import Callable
 from operator import setitem
@@ -123,17 +122,6 @@ def test_hnsw_without_its_library_compares_all_rows(
         open_index(tmp_path, "hnsw", 700, 24)
 
 
-def test_hnsw_file_that_is_cut_while_it_is_used_is_an_error(
-    make_index, unit_rows, tmp_path
-):
-    vectors = unit_rows(50, 8, 4)
-    index = make_index(tmp_path, "hnsw", vectors)
-    np.testing.assert_array_equal(index.vectors(np.array([9, 2])), vectors[[9, 2]])
-    os.truncate(tmp_path / FILE, 500)
-    with pytest.raises(SapbertError, match="E306.*cut"):
-        index.vectors(np.array([40]))
-
-
 class HnswGraph:
     """The parts of the file of an index of hnswlib, as arrays that can be changed."""
 
@@ -204,14 +192,12 @@ def test_search_that_the_graph_cannot_answer_in_full_shortens_no_other_query(
 ):
     """hnswlib raises for all queries if one of them reaches too few rows."""
     vectors = unit_rows(60, 8, 21)
-    index = make_index(tmp_path, "hnsw", vectors)
+    index = make_index(tmp_path, "hnsw", vectors, pca=0, rerank=10)
     whole_rows, whole_scores = index.search(vectors[:3], 10)
     graph = index.graph
 
     class PartlyUnreachable:
         """The graph, of which the second query reaches five rows."""
-
-        element_count, dim = graph.element_count, graph.dim
 
         def knn_query(self, queries: np.ndarray, k: int) -> tuple:
             if k > 5 and (queries == vectors[1]).all(axis=1).any():

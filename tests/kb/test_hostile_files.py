@@ -209,7 +209,8 @@ def test_probe_kb_with_an_index_of_other_names_is_an_error(
         moved = moved[len(concept.aliases) :]
     (own_kb.parent / "other").mkdir()
     other = make_kb(own_kb.parent / "other", others)
-    (other / "v1" / "index.hnsw").replace(own_kb / "v1" / "index.hnsw")
+    for path in (other / "v1").glob("index.*"):
+        path.replace(own_kb / "v1" / path.name)
     sign(own_kb)
     with pytest.raises(SapbertError, match=r"E353.*of 2\d do"):
         probe_kb(load_kb(own_kb))

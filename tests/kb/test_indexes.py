@@ -11,20 +11,28 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.errors import SapbertError
-from spacy_sapbert.kb.indexes import backends, exact, faiss_graph, hnsw, row_file
+from spacy_sapbert.kb.indexes import (
+    backends,
+    exact,
+    faiss_graph,
+    hnsw,
+    row_file,
+    short_vectors,
+)
 from spacy_sapbert.kb.indexes.backends import Index, choose_index, make_backend
 from spacy_sapbert.kb.indexes.exact import keep_best, search_among
 from spacy_sapbert.kb.indexes.row_file import (
     RowFile,
     encode_rows,
-    list_runs,
+    find_runs,
     write_at,
     write_rows,
 )
 
 FORMS: dict[str, tuple[str, dict[str, int]]] = {
     "exact": ("exact", {}),
-    "hnsw": ("hnsw", {}),
+    "hnsw": ("hnsw", {"pca": 12}),
+    "hnsw, full": ("hnsw", {"pca": 0}),
     "faiss": ("faiss", {"pca": 12}),
     "faiss, full": ("faiss", {"pca": 0}),
 }
@@ -101,9 +109,9 @@ def test_faiss_starts_at_whole_levels_and_leaves_its_threads(make_index, tmp_pat
 
 
 def test_sample_of_rows_has_the_first_and_the_last():
-    rows = np.arange(2.0 * faiss_graph.SAMPLE)[:, None]
-    sample = faiss_graph.sample_rows(rows)
-    assert (sample[0], sample[-1], len(sample)) == (0, rows[-1], faiss_graph.SAMPLE)
+    rows = np.arange(2.0 * short_vectors.SAMPLE)[:, None]
+    sample = short_vectors.sample_rows(rows)
+    assert (sample[0], sample[-1], len(sample)) == (0, rows[-1], short_vectors.SAMPLE)
 
 
 @pytest.mark.parametrize("rows", [1, 20])
@@ -157,8 +165,9 @@ def test_search_among_goes_deeper_for_vectors_far_from_the_rows(
 BLOCKS = {
     exact: ("BLOCK_ROWS", "READ_ROWS"),
     row_file: ("BLOCK_ROWS",),
-    hnsw: ("BLOCK_ROWS", "QUERIES"),
-    faiss_graph: ("SAMPLE_AT_ONCE", "QUERIES_AT_ONCE", "LINKS_AT_ONCE"),
+    hnsw: ("BLOCK_ROWS",),
+    short_vectors: ("SAMPLE_AT_ONCE", "ROWS_AT_ONCE"),
+    faiss_graph: ("LINKS_AT_ONCE",),
 }
 
 
@@ -191,8 +200,8 @@ def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch
 
 
 def test_rows_of_a_file_by_hand(tmp_path):
-    runs = list_runs(np.array([0, 1, 2, 9, 1, 2, 4]))
-    assert [*runs] == [(0, 3), (3, 4), (4, 6), (6, 7)]
+    runs = find_runs(np.array([0, 1, 2, 9, 1, 2, 4]))
+    assert runs.tolist() == [0, 3, 4, 6]
     stored = encode_rows(np.array([[1, -1], [0.25, 2], [-3, 0]]), compact=True)
     assert stored.tolist() == [[32767, -32767], [8192, 32767], [-32767, 0]]
     with open(tmp_path / "rows", "w+b") as file:
@@ -275,10 +284,11 @@ def test_index_search_in_a_forked_child(tmp_path, new_process):
 
 
 GRAPH = {"M": (2, 1024), "ef_construction": (1, 100_000), "ef": (1, 100_000)}
+SHORT = {"pca": (0, 65_536), "rerank": (1, 100_000)}
 RANGES = {
     "exact": {},
-    "hnsw": GRAPH | {"seed": (0, 2**32 - 1)},
-    "faiss": GRAPH | {"pca": (0, 65_536), "rerank": (1, 100_000)},
+    "hnsw": GRAPH | SHORT | {"seed": (0, 2**32 - 1)},
+    "faiss": GRAPH | SHORT,
 }
 
 
@@ -295,6 +305,16 @@ def test_settings_of_a_backend_have_a_range(backend):
         make_backend(backend, {"efSearch": 3})
     with pytest.raises(SapbertError, match="'exact', 'faiss', 'hnsw'"):
         make_backend("annoy")
+
+
+def test_hnsw_reads_no_full_vectors_into_memory(make_index, unit_rows, tmp_path):
+    pytest.importorskip("hnswlib")
+    vectors = unit_rows(300, 384, 1)
+    index = make_index(tmp_path, "hnsw", vectors)
+    # hnswlib copies the whole file of the graph
+    assert (tmp_path / hnsw.FILE).stat().st_size < 300 * backends.HNSW_BYTES
+    assert index.search(vectors[:1], 1)[1][0, 0] == pytest.approx(1, abs=1e-6)
+    assert (index.vectors(np.array([7, 3])) == vectors[[7, 3]]).all()
 
 
 def test_keep_best_keeps_the_smallest_rows_of_a_tie():
@@ -317,22 +337,18 @@ def test_row_file_that_is_cut_while_it_is_used_is_an_error(unit_rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "width", "missing", "expected"),
+    ("rows", "missing", "expected"),
     [
-        (20_000, 384, (), "exact"),
-        (20_001, 384, (), "hnsw"),
-        (3_000_000, 384, (), "hnsw"),
-        (3_000_001, 384, (), "faiss"),
-        (1_567_164, 768, (), "hnsw"),
-        (1_567_165, 768, (), "faiss"),
-        (20_001, 384, ("hnsw",), "faiss"),
-        (3_000_001, 384, ("hnsw", "faiss"), "exact"),
+        (20_000, (), "exact"),
+        (20_001, (), "hnsw"),
+        (3_000_000, (), "hnsw"),
+        (3_000_001, (), "faiss"),
+        (20_001, ("hnsw",), "faiss"),
+        (3_000_001, ("hnsw", "faiss"), "exact"),
     ],
 )
-def test_choose_index_by_memory_and_libraries(
-    rows, width, missing, expected, monkeypatch
-):
+def test_choose_index_by_rows_and_libraries(rows, missing, expected, monkeypatch):
     monkeypatch.setattr(backends, "is_usable", lambda backend: backend not in missing)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose_index(rows, width) == make_backend(expected)
+        assert choose_index(rows) == make_backend(expected)

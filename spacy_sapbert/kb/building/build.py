@@ -204,7 +204,7 @@ def build_kb(
         names, counts = read_names(concepts, opened, work / STORE_FILE)
         # The libraries that are installed may have changed since.
         index = make_backend(**left["index"]) if left else build.index
-        index = index or choose_index(counts.rows, opened.width)
+        index = index or choose_index(counts.rows)
         if build.progress:
             named = name_choice(index, counts.rows)
             msg.info(f"{counts.rows:,} distinct names; index: {named}")

@@ -15,10 +15,8 @@ from .row_file import COMPACT_SUFFIX, Vectors
 BACKENDS = {"hnsw": "hnsw:Hnsw", "faiss": "faiss_graph:Faiss", "exact": "exact:Exact"}
 PLUGINS = "spacy_sapbert_backends"  # entry points of other packages: each a `Backend`
 EXACT_ROWS = 20_000  # fewer rows are searched exactly
-# What hnsw may have in memory by default: 3 million rows of 384 columns. A row needs
-# its vector and some 144 bytes of the graph.
-HNSW_BYTES = 5_040_000_000
-GRAPH_BYTES = 144
+# Of more, the graph of hnsw would need gigabytes: some 800 bytes a row.
+HNSW_ROWS, HNSW_BYTES = 3_000_000, 800
 
 
 class Index(Protocol):
@@ -142,23 +140,22 @@ def check_library(backend: Backend) -> None:
         require(backend.library, backend.package)
 
 
-def choose_index(rows: int, width: int) -> Backend:
-    """Choose the index for a number of rows and columns, of those that are installed.
+def choose_index(rows: int) -> Backend:
+    """Choose the index for a number of rows, of those that are installed.
 
-    Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to
-    `HNSW_BYTES` hnsw fits into the memory of most machines. Above, faiss has a byte a
-    value.
+    Up to `EXACT_ROWS` comparing all rows is about as fast as a graph. Up to `HNSW_ROWS`
+    hnsw fits into the memory of most machines. Above, faiss has a byte a value.
     """
     if rows <= EXACT_ROWS:
         return make_backend("exact")
-    size = rows * (4 * width + GRAPH_BYTES)
-    graphs = ("hnsw", "faiss") if size <= HNSW_BYTES else ("faiss", "hnsw")
+    graphs = ("hnsw", "faiss") if rows <= HNSW_ROWS else ("faiss", "hnsw")
     name = next(filter(is_usable, graphs), "exact")
-    if size > HNSW_BYTES and name == "hnsw":
+    if rows > HNSW_ROWS and name == "hnsw":
+        size = rows * HNSW_BYTES
         warnings.warn(
             f"[W558] Expected faiss for the index of {rows:,} names, but it is not "
             f"installed. The index is hnsw, which needs {size / 1e9:.0f} GB of memory, "
-            "six times as much. For faiss, stop, `pip install faiss-cpu` and build "
+            "three times as much. For faiss, stop, `pip install faiss-cpu` and build "
             "again.",
             UserWarning,
             stacklevel=2,
@@ -212,9 +209,10 @@ def load_index(
 def best_first(rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort what a library returns, equal scores by row. Shape: (n, k) each."""
     order = np.lexsort((rows, -scores))
+    order += np.arange(0, rows.size, max(1, rows.shape[1]))[:, None]
     return (
-        np.take_along_axis(rows, order, 1).astype(np.int64),
-        np.take_along_axis(scores, order, 1).astype(np.float32),
+        rows.take(order).astype(np.int64, copy=False),
+        scores.take(order).astype(np.float32, copy=False),
     )
 
 

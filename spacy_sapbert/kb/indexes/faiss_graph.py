@@ -1,6 +1,6 @@
 """Approximate search in a graph of 8-bit codes, by faiss, then by the full cosine.
 
-The graph has shortened vectors, a byte for each value: a sixth of the memory of hnsw.
+The graph has shortened vectors, a byte for each value: a third of the memory of hnsw.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import not_written
 from ...io import forks
 from ...io.progress import show_progress
-from .backends import Backend, BuildRun, Index, best_first, check_queries, setting
+from .backends import Backend, BuildRun, Index, setting
 from .row_file import (
     RowFile,
     Vectors,
@@ -24,19 +24,22 @@ from .row_file import (
     name_damage,
     write_rows,
 )
+from .short_vectors import (
+    PROJECTION_FILE,
+    ShortIndex,
+    fit_projection,
+    project,
+    read_projection,
+    sample_rows,
+)
 
 FILE = "index.faiss"
-PROJECTION_FILE = "index.pca"
 ROWS_FILE = "index.i16"
 BLOCK_ROWS = 65_536  # each call of `add` prepares memory for all rows
-SAMPLE = 100_000  # rows that the directions of `pca` are computed from
-SAMPLE_AT_ONCE = 8192
-LEAST_NORM = np.float32(1e-6)
 # A search begins at one node and may end far from the best: each query has several.
 STARTS = 6
 LEAST_START_NODES = 1000  # that are compared with a query to choose its starts
 SEPARATE_SEARCHES = 1  # a search of its own from each start; SOURCE: search_level_0
-QUERIES_AT_ONCE = 32  # limits memory
 LINKS_AT_ONCE = 1 << 18  # nodes whose links are checked together
 MAX_VALUE = 4.0  # of a range of codes; the values of unit vectors are from −1 to 1
 
@@ -107,10 +110,7 @@ class Faiss(Backend):
         graph.hnsw.efSearch = self.ef
         matrix = None
         if self.pca:
-            of_matrix = paths[PROJECTION_FILE]
-            with name_damage(of_matrix):
-                check_size(of_matrix.stat().st_size, 4 * width * short)
-                matrix = np.fromfile(of_matrix, "<f4").reshape(width, short)
+            matrix = read_projection(paths[PROJECTION_FILE], width, short)
         stored = RowFile(paths[ROWS_FILE], rows=rows, width=width)
         return FaissIndex(graph, matrix, stored, self.rerank)
 
@@ -131,40 +131,19 @@ def limit_threads() -> None:
         import_faiss().omp_set_num_threads(1)
 
 
-class FaissIndex:
-    """A graph of the short vectors, whose scores are not exact, and the full ones."""
+class FaissIndex(ShortIndex):
+    """A graph of faiss, with bytes for values."""
 
     def __init__(
         self, graph: Any, matrix: np.ndarray | None, stored: RowFile, depth: int
     ) -> None:
         limit_threads()
-        self.graph = graph
-        self.matrix = matrix  # (width, short width)
-        self.stored = stored
-        self.depth = depth
-        self.width = stored.shape[1]
+        super().__init__(graph, matrix, stored, depth)
         self.start_nodes = choose_start_nodes(graph)
         self.start_vectors = graph.reconstruct_batch(self.start_nodes)
 
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        check_queries(queries, self.width)
-        limit_threads()
-        found = min(max(k, self.depth), self.graph.ntotal)
-        rows = np.empty((len(queries), found), dtype=np.int64)
-        scores = np.empty(rows.shape, dtype=np.float32)
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            part = slice(start, start + QUERIES_AT_ONCE)
-            self.search_graph(project(queries[part], self.matrix), rows[part])
-            vectors = self.stored[rows[part].ravel()].reshape(*rows[part].shape, -1)
-            scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
-        rows, scores = best_first(rows, scores)
-        return rows[:, :k], scores[:, :k]
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        return self.stored[np.asarray(rows, dtype=np.int64)]
-
     def search_graph(self, queries: np.ndarray, rows: np.ndarray) -> None:
-        """Find the nearest short vectors, from several starts, and write to `rows`."""
+        limit_threads()
         swig_ptr = import_faiss().swig_ptr
         scores = np.empty(rows.shape, dtype=np.float32)  # of the codes, not used
         similar = queries @ self.start_vectors.T
@@ -198,40 +177,6 @@ def choose_start_nodes(graph: Any) -> np.ndarray:
         if len(nodes) >= LEAST_START_NODES:
             break
     return nodes
-
-
-# Shorter vectors
-
-
-def sample_rows(vectors: Vectors) -> np.ndarray:
-    """Return vectors spread evenly over all rows. Shape: (up to SAMPLE, width)."""
-    numbers = np.linspace(0, len(vectors) - 1, min(SAMPLE, len(vectors)))
-    return np.asarray(vectors[np.unique(numbers.astype(np.int64))], dtype=np.float32)
-
-
-def fit_projection(sample: np.ndarray, width: int) -> np.ndarray:
-    """Compute orthonormal directions that keep most of the cosines of a sample.
-
-    Not centred: products are to be kept. Shape: (n, full width) → (full width, width).
-    """
-    moments = np.zeros((sample.shape[1],) * 2)
-    for start in range(0, len(sample), SAMPLE_AT_ONCE):
-        block = sample[start : start + SAMPLE_AT_ONCE].astype(np.float64)
-        moments += block.T @ block
-    directions = np.linalg.eigh(moments)[1][:, ::-1][:, : min(width, len(moments))]
-    # The sign of a direction is arbitrary, and may differ between machines.
-    largest = np.abs(directions).argmax(axis=0)
-    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
-    return np.ascontiguousarray(directions * signs, dtype="<f4")
-
-
-def project(vectors: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
-    """Return shorter unit vectors. Shape: (n, width); None = unchanged vectors."""
-    if projection is None:
-        return np.ascontiguousarray(vectors, dtype=np.float32)
-    short = vectors @ projection
-    norms = np.linalg.norm(short, axis=1, keepdims=True)
-    return np.asarray(short / np.maximum(norms, LEAST_NORM), dtype=np.float32)
 
 
 # The file of a graph. faiss checks most numbers when it reads one, but not that a link

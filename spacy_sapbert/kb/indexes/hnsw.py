@@ -1,4 +1,7 @@
-"""Approximate search in a graph of the full vectors, in memory, by hnswlib."""
+"""Approximate search in a graph, by hnswlib, then by the full cosine.
+
+The graph has shortened vectors, since hnswlib reads its whole file into memory.
+"""
 
 import os
 import warnings
@@ -14,28 +17,35 @@ from .backends import (
     Backend,
     BuildRun,
     Index,
-    best_first,
     check_library,
-    check_queries,
     is_usable,
     setting,
 )
-from .exact import keep_best
+from .exact import FILE as ROWS_FILE
+from .exact import Exact
 from .row_file import (
-    RecordFile,
+    RowFile,
     Vectors,
     check_numbers,
     damaged_index,
     name_damage,
+    write_rows,
+)
+from .short_vectors import (
+    PROJECTION_FILE,
+    ShortIndex,
+    fit_projection,
+    project,
+    read_projection,
+    sample_rows,
 )
 
 FILE = "index.hnsw"
 MOST_EXACT_ROWS = 500_000  # compared one by one without hnswlib
 BLOCK_ROWS = 4096
 BLOCK_BYTES = 1 << 23
-QUERIES = 16  # compared at once with all names
-# The file has: this header; for each node its links, its vector and its row; and for
-# each node the size of its links on the upper levels, and these links.
+# The file has: this header; for each node its links, its short vector and its row; and
+# for each node the size of its links on the upper levels, and these links.
 HEADER = np.dtype(
     [
         ("level0", "<u8"),
@@ -63,19 +73,29 @@ class Hnsw(Backend):
     library = package = "hnswlib"
     loads_without = True
     M: int = setting(16, 2, 1024)  # links of a node; 1 would give endless levels
-    ef_construction: int = setting(200, 1, 100_000)  # candidates kept while building
+    ef_construction: int = setting(400, 1, 100_000)  # candidates kept while building
     ef: int = setting(100, 1, 100_000, changeable=True)  # … while searching
     seed: int = setting(100, 0, 2**32 - 1)  # of the levels of the nodes
+    pca: int = setting(160, 0, 1 << 16)  # width in the graph; 0 = full
+    rerank: int = setting(80, 1, 100_000, changeable=True)  # results ordered again
 
     @property
     def files(self) -> list[str]:
-        return [FILE]
+        return [FILE, ROWS_FILE, *([PROJECTION_FILE] if self.pca else [])]
+
+    def graph_width(self, width: int) -> int:
+        return min(self.pca or width, width)
 
     def build(self, vectors: Vectors, folder: Path, run: BuildRun) -> None:
         import hnswlib
 
         rows, width = vectors.shape
-        index = hnswlib.Index(space="ip", dim=width)
+        write_rows(vectors, folder / ROWS_FILE, compact=False, progress=run.progress)
+        matrix = None
+        if self.pca:
+            matrix = fit_projection(sample_rows(vectors), self.pca)
+            (folder / PROJECTION_FILE).write_bytes(matrix.tobytes())
+        index = hnswlib.Index(space="ip", dim=self.graph_width(width))
         index.init_index(
             max_elements=rows,
             M=self.M,
@@ -88,22 +108,24 @@ class Hnsw(Backend):
             for start in range(0, rows, BLOCK_ROWS):
                 block = vectors[start : start + BLOCK_ROWS]
                 numbers = np.arange(start, start + len(block))
-                index.add_items(block, numbers, num_threads=run.threads or -1)
+                short = project(block, matrix)
+                index.add_items(short, numbers, num_threads=run.threads or -1)
                 bar.update(len(block))
         index.save_index(str(folder / FILE))
 
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
-        path = paths[FILE]
-        node = describe_node(self.M, width)
-        nodes = read_graph(path, node, M=self.M, rows=rows)
+        path, short = paths[FILE], self.graph_width(width)
+        check_graph(path, describe_node(self.M, short), M=self.M, rows=rows)
+        matrix = None
+        if self.pca:
+            matrix = read_projection(paths[PROJECTION_FILE], width, short)
+        stored = RowFile(paths[ROWS_FILE], rows=rows, width=width, compact=False)
         if not is_usable(self.name):
             check_exact(self, rows)
-            at = HEADER.itemsize
-            mapped = np.memmap(path, dtype=node, mode="r", offset=at, shape=rows)
-            return GraphVectors(mapped["vector"].view(np.ndarray), nodes)
+            return Exact().load(paths, rows=rows, width=width)
         import hnswlib
 
-        graph = hnswlib.Index(space="ip", dim=width)
+        graph = hnswlib.Index(space="ip", dim=short)
         try:
             graph.load_index(str(path), max_elements=rows)
         except RuntimeError as error:
@@ -113,8 +135,7 @@ class Hnsw(Backend):
         # What people set for torch and numpy holds here too; hnswlib takes all cores.
         if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
             graph.set_num_threads(max(1, int(threads)))
-        file = RecordFile(path, node, records=rows, start=HEADER.itemsize)
-        return HnswIndex(graph, file, nodes)
+        return HnswIndex(graph, matrix, stored, self.rerank)
 
 
 def describe_node(M: int, width: int) -> np.dtype[Any]:
@@ -142,75 +163,27 @@ def check_exact(backend: Backend, rows: int) -> None:
     )
 
 
-class GraphVectors:
-    """The vectors of a graph, all compared where hnswlib is not installed."""
+class HnswIndex(ShortIndex):
+    """A graph of hnswlib, whose own functions do not check what they get."""
 
-    def __init__(self, vectors: np.ndarray, nodes: np.ndarray) -> None:
-        self.node_vectors = vectors  # (rows, width)
-        self.nodes = nodes  # of each row
-        self.width = vectors.shape[1]
-
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Index.search`."""
-        check_queries(queries, self.width)
-        total = len(self.nodes)
-        rows = np.empty((len(queries), min(k, total)), dtype=np.int64)
-        scores = np.empty(rows.shape, dtype=np.float32)
-        for start in range(0, len(queries), QUERIES):
-            part = slice(start, start + QUERIES)
-            cosines = np.empty((len(queries[part]), total), dtype=np.float32)
-            # A slice is read where it is; rows would be copied, one by one.
-            for at in range(0, total, BLOCK_ROWS):
-                block = self.node_vectors[at : at + BLOCK_ROWS]
-                cosines[:, at : at + BLOCK_ROWS] = queries[part] @ block.T
-            every = np.broadcast_to(np.arange(total), cosines.shape)
-            rows[part], scores[part] = keep_best(every, cosines[:, self.nodes], k)
-        return best_first(rows, scores)
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        return np.array(self.node_vectors[self.nodes[rows]], dtype=np.float32)
-
-
-class HnswIndex:
-    """A graph of hnswlib, whose own functions do not check what they get.
-
-    It has the vectors in memory, but makes a Python number of each value that it gives.
-    So they are read from the file.
-    """
-
-    def __init__(self, graph: Any, file: RecordFile, nodes: np.ndarray) -> None:
-        self.graph = graph
-        self.file = file
-        self.nodes = nodes  # of each row
-        self.width = graph.dim
-
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        return self.file[self.nodes[rows]]["vector"].astype(np.float32)
-
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Index.search`; row −1 where the graph reaches no more rows."""
-        check_queries(queries, self.width)
-        k = min(k, self.graph.element_count)
-        rows = np.full((len(queries), k), -1, dtype=np.int64)
-        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    def search_graph(self, queries: np.ndarray, rows: np.ndarray) -> None:
         if not rows.size:
-            return rows, scores
+            return
         try:
-            labels, distances = self.graph.knn_query(queries, k=k)
-            return best_first(labels.astype(np.int64), 1 - distances)
+            rows[:] = self.graph.knn_query(queries, k=rows.shape[1])[0]
         except RuntimeError:
             # Some node has no way to so many others: it raises rather than returning
             # what it found. The other queries find what they would find alone.
             if len(queries) > 1:
-                for number, query in enumerate(queries):
-                    rows[number], scores[number] = self.search(query[None], k)
+                for number in range(len(queries)):
+                    one = slice(number, number + 1)
+                    self.search_graph(queries[one], rows[one])
             else:
-                rows[:, : k // 2], scores[:, : k // 2] = self.search(queries, k // 2)
-            return rows, scores
+                self.search_graph(queries, rows[:, : rows.shape[1] // 2])
 
 
-def read_graph(path: Path, node: np.dtype[Any], *, M: int, rows: int) -> np.ndarray:
-    """Check the file of a graph, and return the node of each row.
+def check_graph(path: Path, node: np.dtype[Any], *, M: int, rows: int) -> None:
+    """Check the file of a graph.
 
     hnswlib follows every number without a check, into memory of other objects. SOURCE:
     hnswlib 0.8, `HierarchicalNSW::saveIndex` and `searchKnn`.
@@ -232,14 +205,13 @@ def read_graph(path: Path, node: np.dtype[Any], *, M: int, rows: int) -> np.ndar
             raise ValueError(f"it has {size} bytes")
         header = np.fromfile(file, HEADER, 1)[0]
         check_numbers(header, expected)
-        nodes = read_nodes(file, node, rows)
+        check_nodes(file, node, rows)
         check_upper_links(np.fromfile(file, "<u4"), header)
-    return nodes
 
 
-def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
-    """Check the links of all nodes on the lowest level; return the node of each row."""
-    nodes = np.full(rows, -1, dtype=np.int64)
+def check_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> None:
+    """Check the rows of all nodes, and their links on the lowest level."""
+    has_node = np.zeros(rows, dtype=bool)
     at_once = max(1, BLOCK_BYTES // node.itemsize)
     for first in range(0, rows, at_once):
         block = np.fromfile(file, node, min(at_once, rows - first))
@@ -250,10 +222,9 @@ def read_nodes(file: BinaryIO, node: np.dtype[Any], rows: int) -> np.ndarray:
             raise ValueError("a link is out of range")
         if (row >= rows).any():
             raise ValueError("the row of a node is out of range")
-        nodes[row] = np.arange(first, first + len(block))
-    if (nodes < 0).any():
+        has_node[row] = True
+    if not has_node.all():
         raise ValueError("two nodes have the same row")
-    return nodes
 
 
 def check_upper_links(words: np.ndarray, header: Any) -> None:

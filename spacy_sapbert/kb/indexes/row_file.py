@@ -5,8 +5,9 @@ less than 0.0001.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from weakref import finalize
@@ -67,76 +68,63 @@ def encode_rows(vectors: np.ndarray, *, compact: bool) -> np.ndarray:
     return np.rint(np.clip(vectors, -1, 1) * SCALE).astype("<i2")
 
 
-class RecordFile:
-    """Records in a file, read one by one without mapping it.
+class RowFile:
+    """Vectors in a file, read row by row without mapping it.
 
     A mapped file counts as memory, and a cut one ends the process. Here it is an error.
     """
 
     def __init__(
-        self, path: Path, record: np.dtype[Any], *, records: int, start: int = 0
+        self, path: Path, *, rows: int, width: int, compact: bool = True
     ) -> None:
         self.path = path
-        self.record = record
-        self.records = records
-        self.start = start  # byte of the first one
+        self.shape = (rows, width)
+        self.compact = compact
+        self.type = np.dtype("<i2" if compact else "<f4")
+        self.row_bytes = width * self.type.itemsize
         self.lock = ProcessLock()
         with name_damage(path):
             self.handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            has_pread = hasattr(os, "pread")
+            self.read = partial(os.pread, self.handle) if has_pread else self.read_at
             self.close = finalize(self, os.close, self.handle)
+            check_size(os.fstat(self.handle).st_size, rows * self.row_bytes)
 
     def __len__(self) -> int:
-        return self.records
+        return self.shape[0]
 
-    def read(self, first: int, many: int) -> bytes:
-        size = self.record.itemsize
-        at = self.start + first * size
-        if hasattr(os, "pread"):
-            return os.pread(self.handle, many * size, at)
-        with self.lock:  # Windows
-            os.lseek(self.handle, at, os.SEEK_SET)
-            return os.read(self.handle, many * size)
+    def read_at(self, size: int, place: int) -> bytes:
+        with self.lock:  # Windows has no `pread`
+            os.lseek(self.handle, place, os.SEEK_SET)
+            return os.read(self.handle, size)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
-        runs = list_runs(rows)
-        data = b"".join([self.read(int(rows[at]), end - at) for at, end in runs])
-        if len(data) != len(rows) * self.record.itemsize:
+        starts = find_runs(rows)
+        sizes = np.diff(starts, append=len(rows)) * self.row_bytes
+        places = rows[starts] * self.row_bytes
+        data = b"".join(map(self.read, sizes.tolist(), places.tolist()))
+        if len(data) != len(rows) * self.row_bytes:
             reason = "it was cut while it was used"
             raise damaged_index(path=self.path, reason=reason)
-        return np.frombuffer(data, self.record)
-
-
-class RowFile(RecordFile):
-    """Vectors in a file, which are all that it has."""
-
-    def __init__(
-        self, path: Path, *, rows: int, width: int, compact: bool = True
-    ) -> None:
-        record = np.dtype(("<i2" if compact else "<f4", (width,)))
-        super().__init__(path, record, records=rows)
-        self.shape = (rows, width)
-        self.compact = compact
-        with name_damage(path):
-            check_size(os.fstat(self.handle).st_size, rows * record.itemsize)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        values = super().__getitem__(rows)
+        values = np.frombuffer(data, self.type).reshape(len(rows), self.shape[1])
         return values * (1 / SCALE) if self.compact else values
 
 
-def list_runs(rows: np.ndarray) -> Iterable[tuple[int, int]]:
-    """Return where each run of rows that follow each other begins, and ends."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1).tolist()
-    return zip(starts, [*starts[1:], len(rows)], strict=False)
+def find_runs(rows: np.ndarray) -> np.ndarray:
+    """Return where each run of rows that follow each other begins, int64."""
+    is_first = np.ones(len(rows), dtype=bool)
+    is_first[1:] = rows[1:] != rows[:-1] + 1
+    return np.flatnonzero(is_first)
 
 
 def write_at(file: BinaryIO, rows: np.ndarray, stored: np.ndarray) -> None:
     """Write some rows, from `encode_rows`, to their places in a file."""
     order = np.argsort(rows)
     rows, stored = rows[order], stored[order]
-    for start, end in list_runs(rows):
+    starts = find_runs(rows).tolist()
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
         file.seek(int(rows[start]) * stored[0].nbytes)
         file.write(stored[start:end].tobytes())
 
