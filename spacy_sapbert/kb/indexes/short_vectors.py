@@ -12,7 +12,7 @@ PROJECTION_FILE = "index.pca"
 SAMPLE = 100_000  # rows that the directions are computed from
 SAMPLE_AT_ONCE = 8192
 LEAST_NORM = np.float32(1e-6)
-ROWS_AT_ONCE = 4096  # limits memory
+ROWS_AT_ONCE = 1024  # limits memory
 
 
 def sample_rows(vectors: Vectors) -> np.ndarray:
