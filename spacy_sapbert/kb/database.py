@@ -92,14 +92,13 @@ CREATE INDEX keys_by_concept ON keys (concept);
 # `sqlite3` decodes what SQLite says of a damaged file, which may be no UTF-8.
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 # No page is mapped, so that a file that is cut while it is read is an error and no
-# signal. Functions of the file are not called. The cache has at most 32 MB.
+# signal. Functions of the file are not called.
 SETTINGS = """
 PRAGMA query_only = ON;
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
 PRAGMA mmap_size = 0;
 PRAGMA temp_store = MEMORY;
-PRAGMA cache_size = -32000;
 """
 WORDS = re.compile("words_[a-z]+")  # tables in which SQLite keeps `words`
 # With an overlay, temporary views with the names of the tables hide the concepts that
