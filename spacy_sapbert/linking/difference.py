@@ -9,31 +9,36 @@ of candidates and the probability weigh.
 from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import regex
 
 from .dose_forms import conflict, read_form
-from .opposites import NEGATING_WORDS, TABLE, are_opposites, has_loss
+from .opposites import (
+    NEGATING_WORDS,
+    TABLE,
+    are_opposites,
+    has_loss,
+    list_beginnings,
+    list_opposites,
+)
 from .quantities import read_quantities
 from .text import (
     GREEK_NAMES,
-    JOINABLE,
     LINKING_WORDS,
     WORDS_KEPT,
-    Piece,
     Rules,
     clean_text,
     drop_articles,
-    fold_letters,
+    fold_clean,
     is_abbreviation,
     is_acronym,
+    is_joinable,
     is_number,
     read_mention,
     rules_of,
-    split_pieces,
     split_text,
 )
 from .word_likeness import has_other_beginning, has_other_part
@@ -47,6 +52,8 @@ class Effect(Enum):
 
 class Kind(Enum):
     """How two texts differ in one place."""
+
+    __hash__ = object.__hash__  # that of an enum is a function of Python
 
     CASE = "case"
     SPELLING = "spelling"  # accents, plural, British, hyphens, numerals, signs
@@ -144,37 +151,81 @@ class Difference(NamedTuple):
         return int(all(change.kind is Kind.CASE for change in self.changes))
 
 
-class Words(NamedTuple):
-    """What is compared of a text.
+class Words:
+    """What is compared of a text; what few comparisons need is read on first use.
 
     Attributes:
-        words: Folded, see `text`.
+        pieces, starts, ends: Its folded words, see `text`, and their places.
+        words: Without the English article "a".
+        distinct: The same, each once.
         content: Those with a meaning of their own, without quantities.
         exact: Numbers, letters and signs beside quantities, with how often they occur.
         negated: Whether a word negates the others.
-        head: What kind of thing it is: "cancer" in "cancer of lung, type 2".
-        text: In lower case, without accents.
         clean: As `clean_text` returns it.
-        orders: The words as in the text and, if it has commas, as it is said: "cancer,
-            lung" is "lung cancer".
-        written: The same, also with the parts of a word that has a hyphen as one.
-        marks: Signs that separate words: a text with one is no name that has none.
-        pairs: Neighbours with a hyphen or slash between.
+        text: In lower case, without accents.
         measured: Whether it has a strength, another quantity, or a dose form.
     """
 
-    words: tuple[str, ...]
-    content: frozenset[str]
-    exact: Counter[str]
-    negated: bool
-    head: str
-    text: str
-    clean: str
-    orders: tuple[tuple[str, ...], ...]
-    written: frozenset[tuple[str, ...]]
-    marks: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
-    measured: bool
+    def __init__(self, text: str, rules: Rules) -> None:
+        self.given, self.rules = text, rules
+        self.pieces, self.starts, self.ends = split_text(text, rules)
+        words = self.pieces
+        if rules == "english":
+            words = drop_articles(text, words, self.starts)
+        self.words = tuple(words)
+        spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
+        form = read_form(text)
+        spans += form.places
+        measured: list[str] = []
+        if spans:
+            placed = zip(self.pieces, self.starts, strict=True)
+            measured = [w for w, n in placed if any(a <= n < b for a, b in spans)]
+        self.distinct = frozenset(words)
+        self.content = self.distinct.difference(LITTLE, measured) or self.distinct
+        exact = [word for word in words if is_exact(word)]
+        self.exact = Counter(exact) - Counter(measured) if exact else NO_WORDS
+        self.negated = not NEGATING_WORDS.isdisjoint(words)
+        self.clean = clean_text(text)
+        self.text = fold_clean(self.clean)
+        self.measured = bool(measured) or any(form)
+
+    @cached_property
+    def head(self) -> str:
+        """What kind of thing it is: "cancer" in "cancer of lung, type 2"."""
+        return find_head(self.orders[-1] if "," in self.given else self.words)
+
+    @cached_property
+    def orders(self) -> tuple[tuple[str, ...], ...]:
+        """The words as in the text and, if it has commas, as it is said.
+
+        "cancer, lung" is "lung cancer".
+        """
+        orders = list_orders(self.given, self.pieces, self.starts, self.ends)
+        return tuple(dict.fromkeys(orders))
+
+    @cached_property
+    def joinable(self) -> bool:
+        """Whether parts of it may be one word."""
+        return is_joinable(self.given)
+
+    @cached_property
+    def written(self) -> frozenset[tuple[str, ...]]:
+        """The `orders`, also with the parts of a word that has a hyphen as one."""
+        orders = self.orders
+        if self.joinable:
+            joined = split_text(self.given, self.rules, joined=True)
+            orders += (*list_orders(self.given, *joined),)
+        return frozenset(orders)
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """Signs that separate words: a text with one is no name that has none."""
+        return find_marks(self.given, self.starts, self.ends)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbours with a hyphen or slash between."""
+        return find_pairs(self.given, self.pieces, self.starts, self.ends)
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -188,44 +239,21 @@ def is_exact(word: str) -> bool:
 @lru_cache(maxsize=COMPARED_KEPT)
 def split_words(text: str, rules: Rules = "english") -> Words:
     """Split a text into what is compared."""
-    folded, starts, ends = split_text(text, rules)
-    pieces = [*map(Piece, folded, starts, ends)]
-    words = (*(drop_articles(text, folded, starts) if rules == "english" else folded),)
-    orders = list_orders(text, pieces)
-    written = [*orders]
-    if JOINABLE.search(text):
-        written += list_orders(text, split_pieces(text, rules, joined=True))
-    spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
-    spans += read_form(text).places
-    measured = [p.word for p in pieces if any(a <= p.start < b for a, b in spans)]
-    content = frozenset(words).difference(LITTLE, measured)
-    exact = [word for word in words if is_exact(word)]
-    return Words(
-        words,
-        content or frozenset(words),
-        Counter(exact) - Counter(measured) if exact else NO_WORDS,
-        not NEGATING_WORDS.isdisjoint(words),
-        find_head(orders[-1] if "," in text else words),
-        fold_letters(text),
-        clean_text(text),
-        tuple(dict.fromkeys(orders)),
-        frozenset(written),
-        find_marks(text, pieces),
-        find_pairs(text, pieces),
-        bool(measured) or any(read_form(text)),
-    )
+    return Words(text, rules)
 
 
-def list_orders(text: str, pieces: Sequence[Piece]) -> list[tuple[str, ...]]:
+def list_orders(
+    text: str, pieces: Sequence[str], starts: Sequence[int], ends: Sequence[int]
+) -> list[tuple[str, ...]]:
     """Return the words as in the text, and the parts between commas turned round."""
-    words = tuple(piece.word for piece in pieces)
+    words = tuple(pieces)
     parts = [[*words[:1]]]
     if "," in text:
-        for before, piece in pairwise(pieces):
-            gap = text[before.end : piece.start]
+        for word, end, start in zip(words[1:], ends, starts[1:], strict=False):
+            gap = text[end:start]
             if "," in gap and gap.strip() != gap:
                 parts.append([])
-            parts[-1].append(piece.word)
+            parts[-1].append(word)
     if len(parts) == 1:
         return [words]
     # "Carcinoma, squamous cell, lung", "Diabetes, juvenile, 1"
@@ -233,27 +261,29 @@ def list_orders(text: str, pieces: Sequence[Piece]) -> list[tuple[str, ...]]:
     return [words, *(tuple(word for part in some for word in part) for some in turned)]
 
 
-def find_marks(text: str, pieces: Sequence[Piece]) -> frozenset[str]:
+def find_marks(text: str, starts: Sequence[int], ends: Sequence[int]) -> frozenset[str]:
     """Return the signs that separate words of a text."""
     if not MARK.search(text):
         return NO_MARKS
     marks: set[str] = set()
-    for before, piece in pairwise(pieces):
-        gap = text[before.end : piece.start]
-        is_short = before.end - before.start < SHORTEST_SENTENCE_END
+    for first, end, start in zip(starts, ends, starts[1:], strict=False):
+        gap = text[end:start]
+        is_short = end - first < SHORTEST_SENTENCE_END
         if not (gap.strip() == "." and is_short):  # "St. Vitus"
             marks |= {*MARK.findall(gap)}
     return frozenset(marks)
 
 
-def find_pairs(text: str, pieces: Sequence[Piece]) -> frozenset[tuple[str, str]]:
+def find_pairs(
+    text: str, pieces: Sequence[str], starts: Sequence[int], ends: Sequence[int]
+) -> frozenset[tuple[str, str]]:
     """Return the neighbours with a hyphen or slash between."""
     if not PAIR.search(text):
         return NO_PAIRS
     return frozenset(
-        (before.word, piece.word)
-        for before, piece in pairwise(pieces)
-        if PAIR.fullmatch(text, before.end, piece.start)
+        pair
+        for pair, end, start in zip(pairwise(pieces), ends, starts[1:], strict=False)
+        if PAIR.fullmatch(text, end, start)
     )
 
 
@@ -272,12 +302,12 @@ def compare(mention: Words, name: Words) -> Difference:
     """Return how a mention differs from a name, both split by the same rules."""
     if mention.clean == name.clean:
         return Difference(())
-    if mention.clean.lower() == name.clean.lower():
+    if mention.text == name.text and mention.clean.lower() == name.clean.lower():
         return Difference((compare_case(mention.clean, name.clean),))
     changes: list[Change] = []
     if (mention.measured or name.measured) and conflict(mention.clean, name.clean):
         changes.append(Change(Kind.QUANTITY, mention.clean, name.clean))
-    if mention.words and not mention.written.isdisjoint(name.written):
+    if mention.words and are_written_alike(mention, name):
         kind = Kind.SPELLING
         if mention.words != name.words and "," in mention.clean + name.clean:
             kind = Kind.COMMAS
@@ -297,6 +327,16 @@ def compare(mention: Words, name: Words) -> Difference:
         kind = Kind.SPELLING if in_units else Kind.LITTLE
         changes.append(Change(kind, mention.clean, name.clean))
     return Difference(tuple(changes))
+
+
+def are_written_alike(mention: Words, name: Words) -> bool:
+    """Return whether two texts have an order of their words in common."""
+    if not (mention.joinable or name.joinable) and (
+        len(mention.pieces) != len(name.pieces)
+        or sorted(mention.pieces) != sorted(name.pieces)
+    ):
+        return False
+    return not mention.written.isdisjoint(name.written)
 
 
 def compare_case(mention: str, name: str) -> Change:
@@ -350,15 +390,14 @@ def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
 
     `exact` = numbers, letters and signs too.
     """
-    mine = [w for w in mention.words if w in mention.content and w not in name.content]
-    its = [w for w in name.words if w in name.content and w not in mention.content]
+    mine, its = list_alone(mention, name), list_alone(name, mention)
     if not exact:
         mine, its = ([w for w in words if not is_exact(w)] for words in (mine, its))
     changes: list[Change] = []
     for word in [word for word in mine if not is_exact(word)]:
-        others = [other for other in its if not is_exact(other)] or its
         kind, other = Kind.ADDED, ""
-        if others:
+        if its:
+            others = [other for other in its if not is_exact(other)] or its
             kind, other = find_in_place(word, others, mention, name)
         changes.append(Change(kind, word, other))
         mine.remove(word)
@@ -366,9 +405,15 @@ def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
             its.remove(other)
     if len(mine) == len(its) == 1:  # "group O", "group AB"
         return [*changes, Change(Kind.REPLACED, mine[0], its[0])]
-    changes += (Change(Kind.ADDED, word, "") for word in mine)
-    changes += (Change(Kind.MISSING, "", word) for word in its)
+    changes += [Change(Kind.ADDED, word, "") for word in mine]
+    changes += [Change(Kind.MISSING, "", word) for word in its]
     return changes
+
+
+def list_alone(text: Words, other: Words) -> list[str]:
+    """Return the words with a meaning that a text has and another one has not."""
+    alone = text.content - other.content
+    return [word for word in text.words if word in alone]
 
 
 def find_in_place(
@@ -393,6 +438,8 @@ def find_opposite(
     word: str, others: Sequence[str], mention: Words, name: Words
 ) -> str | None:
     """Return the word of a name that is the opposite of one of a mention."""
+    if list_opposites(word).isdisjoint(others) and not list_beginnings(word):
+        return None
     losing = has_loss(mention.words) or has_loss(name.words)
     for other in others:
         if are_opposites(word, other, losing=losing):
@@ -410,7 +457,7 @@ def find_both(mention: Words, name: Words) -> list[Change]:
         return changes
     for one, other in ((mention, name), (name, mention)):
         for word in one.content - other.content:
-            if any(are_opposites(word, each) for each in shared):
+            if not shared.isdisjoint(list_opposites(word)):
                 pair = (word, "") if one is mention else ("", word)
                 changes.append(Change(Kind.OPPOSITE, *pair))
     return changes
@@ -445,11 +492,11 @@ def compare_order(mention: Words, name: Words) -> list[Change]:
     """
     if mention.measured or name.measured:  # the ingredients of a drug
         return []
-    shared = {*mention.words} & {*name.words}
-    mine = tuple(word for word in mention.words if word in shared)
+    shared = mention.distinct & name.distinct
+    mine = tuple([word for word in mention.words if word in shared])
     if len(mine) < 2:
         return []
-    orders = [tuple(w for w in words if w in shared) for words in name.orders]
+    orders = [tuple([w for w in words if w in shared]) for words in name.orders]
     if any(mine == its for its in orders):
         return []
     swapped = all(is_swapped(mine, its, mention, name) for its in orders)
@@ -476,7 +523,7 @@ def is_swapped(
                 return True
     words = {*mine}
     exact = [word for word in words if is_exact(word)]
-    paired = [w for w in words if any(are_opposites(w, o) for o in words - {w})]
+    paired = [w for w in words if not words.isdisjoint(list_opposites(w))]
     for word in (*exact, *paired) if len(exact) + len(paired) > 1 else ():
         sides = [list_beside(word, some, after=word in paired) for some in (mine, its)]
         if sides[0] and sides[1] and sides[0].isdisjoint(sides[1]):

@@ -116,6 +116,7 @@ def invert(table: dict[str, str]) -> dict[str, frozenset[str]]:
 
 FORM_WORDS, ROUTE_WORDS = invert(FORMS), invert(ROUTES)
 SHORT_FORM_WORDS, SHORT_ROUTE_WORDS = invert(SHORT_FORMS), invert(SHORT_ROUTES)
+OF_FORMS = FORM_WORDS.keys() | {"transdermal"}
 DIRECTIONS = ("daily", "bid", "tid", "qid", "qd", "qhs", "qam", "prn", "nightly")
 ALL_WORDS = frozenset(
     (*FORM_WORDS, *ROUTE_WORDS, *SHORT_FORM_WORDS, *SHORT_ROUTE_WORDS, *DIRECTIONS)
@@ -165,7 +166,10 @@ def read_form(text: str) -> Form:
         (['tablet'], 'extended release')
     """
     strengths = [q for q in list_quantities(text) if is_strength(text, q)]
-    text = PREPARED.sub(lambda match: " " * len(match.group()), clean(text))
+    text = clean(text)
+    if not strengths and OF_FORMS.isdisjoint(map(str.lower, WORD.findall(text))):
+        return NO_FORM
+    text = PREPARED.sub(lambda match: " " * len(match.group()), text)
     text = SYSTEM.sub("transdermal_system", text)
     words = [word.lower() for word in WORD.findall(text)]
     forms = union(FORM_WORDS, words)

@@ -69,15 +69,23 @@ def list_opposites(word: str) -> frozenset[str]:
             found.add(stem)
         if len(word) > SHORTEST_STEM:
             found.add(part + word)
-    return frozenset(found - {word})
+    return frozenset((found | negate(word)) - {word})
+
+
+def negate(word: str) -> set[str]:
+    """Return a word with "non" before it, and without."""
+    return {NON + word, word.removeprefix(NON)}
 
 
 @lru_cache(maxsize=WORDS_KEPT)
 def list_lost_functions(word: str) -> frozenset[str]:
-    """Return opposites that do not count beside a word of `LOSS`, on either side."""
+    """Return opposites that do not count beside a word of `LOSS`, on either side.
+
+    "Impaired function" is "dysfunction", but no "nonfunction".
+    """
     stems = {word, *(word.removeprefix(part) for part in NEGATIONS)} & FUNCTIONS
     negated = {part + stem for part in NEGATIONS for stem in stems}
-    return frozenset((stems | negated) - {word})
+    return frozenset((stems | negated) - {word} - negate(word))
 
 
 def has_loss(words: Iterable[str]) -> bool:
@@ -91,8 +99,6 @@ def are_opposites(word: str, other: str, *, losing: bool = False) -> bool:
     `losing` = a word beside them says that a function is lost: "impaired function" is
     "dysfunction".
     """
-    if NON + other == word or NON + word == other:
-        return True
     if other not in list_opposites(word):
         return False
     return not (losing and other in list_lost_functions(word))

@@ -350,7 +350,12 @@ def name_form(text: str) -> str:
 
 def fold_letters(text: str) -> str:
     """Return a clean text in lower case, without accents."""
-    text = clean_text(text).lower()
+    return fold_clean(clean_text(text))
+
+
+def fold_clean(text: str) -> str:
+    """Return what `clean_text` returned in lower case, without accents."""
+    text = text.lower()
     if text.isascii():
         return text
     text = ACCENTS.sub("", normalize("NFKD", text)).translate(LATIN)
@@ -386,7 +391,7 @@ def split_text(
             starts += (start, end - 1)
             ends += (end - 1, end)
             continue
-        if piece[-1] in "sS" and (mark := POSSESSIVE.search(piece)):
+        if not piece.isalpha() and (mark := POSSESSIVE.search(piece)):
             end = start + mark.start()
         words += folded
         starts.append(start)
@@ -571,6 +576,18 @@ JOINABLE = regex.compile(
     rf"{HYPHEN.pattern}|\b(?:{PREFIXES})[ \t]|\b\p{{L}}{{2}}[ ]\p{{L}}\d",
     regex.IGNORECASE,
 )
+PREFIX_WORDS = frozenset(PREFIXES.split("|"))
+IN_JOINABLE = re.compile(r"[^ -,.-/:-~]")  # a hyphen, a digit, or no ASCII
+ASCII_WORD = re.compile("[a-z]+")
+
+
+def is_joinable(text: str) -> bool:
+    """Return whether parts of a text may be one word: "sacro-iliitis", "pre term"."""
+    if not IN_JOINABLE.search(text):
+        words = ASCII_WORD.findall(text.lower())
+        if PREFIX_WORDS.isdisjoint(words):  # most texts, a fifth of the time
+            return False
+    return JOINABLE.search(text) is not None
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -592,7 +609,7 @@ def name_keys(text: str, rules: Rules) -> list[int]:
     hyphen within a word has a second one without it; a text without a word has none.
     """
     keys: dict[int, None] = {}
-    for joined in (False, True) if JOINABLE.search(text) else (False,):
+    for joined in (False, True) if is_joinable(text) else (False,):
         if pieces := split_pieces(text, rules, joined=joined):
             keys[signed(hash_words(piece.word for piece in pieces))] = None
     return [*keys]

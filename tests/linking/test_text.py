@@ -13,12 +13,15 @@ from spacy_sapbert.linking.languages import choose_languages, language_code
 from spacy_sapbert.linking.name_index import NameIndex
 from spacy_sapbert.linking.text import (
     ASCII_PIECES,
+    JOINABLE,
     PIECES,
+    PREFIX_WORDS,
     Rules,
     fold_letters,
     has_length,
     is_abbreviation,
     is_acronym,
+    is_joinable,
     list_words,
     name_form,
     name_keys,
@@ -303,6 +306,16 @@ WAYS: dict[str, Callable[[str], str]] = {
 
 def alike(text: str, other: str) -> bool:
     return compare(split_words(text), split_words(other)).same
+
+
+@given(TEXTS | JOINED, st.sampled_from([*PREFIX_WORDS]), TEXTS | JOINED)
+def test_a_text_is_seen_to_be_joinable(before, prefix, after):
+    for text in (
+        before,
+        before + prefix + after,
+        f"{before} {prefix.upper()}\t{after}",
+    ):
+        assert is_joinable(text) is bool(JOINABLE.search(text))
 
 
 @given(JOINED)
