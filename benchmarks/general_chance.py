@@ -48,6 +48,7 @@ from spacy_sapbert.linking.features import (
     pool_concepts,
 )
 from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.groups import Groups
 from spacy_sapbert.linking.probability import fit_logistics, log_odds, squash
 from spacy_sapbert.linking.ranker import Ranker
 from spacy_sapbert.linking.schwartz_hearst import find_long_forms
@@ -186,7 +187,8 @@ def compare(
         )
         scores = features["cosine"] if named else ranker.scores(features)
         number = int(scores.argmax())
-        first[model] = describe_first(features, scores)
+        described = describe_first(features, scores, Groups([len(scores)]))
+        first[model] = {name: float(value[0]) for name, value in described.items()}
         right[model] = pool.cuis[number] in mention.cuis
         if not named and (
             features[EXCLUDED][number]

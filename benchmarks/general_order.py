@@ -29,8 +29,9 @@ from spacy_sapbert.kb.learned_order.names import (
 )
 from spacy_sapbert.kb.teaching.documents import resolve_documents
 from spacy_sapbert.kb.teaching.examples import search_names
-from spacy_sapbert.linking.features import EXCLUDED, OF_NAMES, pool_concepts
+from spacy_sapbert.linking.features import EXCLUDED, OF_NAMES, Features, pool_concepts
 from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.groups import Groups
 from spacy_sapbert.linking.ranker import BEHIND_FIRST, is_known
 from spacy_sapbert.vocabularies.concepts import read_concepts
 from training.corpora.biosyn import KnownConcepts, preprocess_documents
@@ -59,7 +60,13 @@ def find_annotated(kb: KnowledgeBase, mentions: set[tuple[str, str]]) -> list[Ex
 def is_usable(example: Example) -> bool:
     """Return whether the right one can be found, and no word may be misspelled."""
     features, right = example.features, example.right
-    return right is not None and is_known(features) and not features[EXCLUDED][right]
+    if right is None or features[EXCLUDED][right]:
+        return False
+    return bool(is_known(features, one_mention(features)).all())
+
+
+def one_mention(features: Features) -> Groups:
+    return Groups([len(features[EXCLUDED])])
 
 
 def main(
@@ -88,7 +95,7 @@ def main(
     linear = order.ranker.model_copy(update={"general": None})
     examples = [*annotated, *made]
     candidates = join_candidates(
-        [linear.with_order(example.features) for example in examples],
+        [linear.with_order(e.features, one_mention(e.features)) for e in examples],
         [example.right for example in examples if example.right is not None],
         [1.0] * len(annotated) + [share] * len(made),
         FEATURES,

@@ -7,6 +7,7 @@ are, and so hold for other vocabularies too. What is learned from annotations co
 them for one knowledge base.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from .features import EXCLUDED, MISSPELLED, REAL, Features
+from .groups import Groups
 from .probability import DIGITS, squash
 from .trees import Trees
 
@@ -97,66 +99,100 @@ class Chance(BaseModel):
         """Return the probability of a mention that is a name; `short` = abbreviated."""
         return squash(self.names[short])
 
+    def probabilities(
+        self,
+        features: Features,
+        scores: np.ndarray,
+        groups: Groups,
+        named: Sequence[bool],
+    ) -> list[float]:
+        """Return the probability of each mention that its first candidate is right.
+
+        That is the one with the highest score. Each mention has a candidate; `named` =
+        it is a name. Of several candidates with this score: that one of them is.
+        """
+        values = self.describe(features, scores, groups, named)
+        logits = values[PRIOR]
+        if self.taught is not None:
+            weights = self.taught.weights.items()
+            logits = sum(weight * values[name] for name, weight in weights)
+            logits = logits + self.taught.intercept
+        first = find_first(scores, groups)
+        pairs = zip(logits.tolist(), features[EXCLUDED][first].tolist(), strict=True)
+        return [0.0 if excluded else squash(logit) for logit, excluded in pairs]
+
     def probability(
         self, features: Features, scores: np.ndarray, *, named: bool = False
     ) -> float:
-        """Return the probability that the candidate with the highest score is right.
-
-        `named` = the mention is a name. Of several candidates with this score: that one
-        of them is.
-        """
-        if features[EXCLUDED][int(scores.argmax())]:
-            return 0.0
-        values = self.describe(features, scores, named=named)
-        if self.taught is None:
-            return squash(values[PRIOR])
-        weights = self.taught.weights.items()
-        total = sum(weight * values[name] for name, weight in weights)
-        return squash(total + self.taught.intercept)
+        """Return the probability of one mention; see `probabilities`."""
+        groups = Groups([len(scores)])
+        return self.probabilities(features, scores, groups, [named])[0]
 
     def describe(
-        self, features: Features, scores: np.ndarray, *, named: bool
-    ) -> dict[str, float]:
-        """Return `PRIOR`, `MARGIN`, and `OF_TAUGHT` as far as there are annotations."""
-        first = int(scores.argmax())
+        self,
+        features: Features,
+        scores: np.ndarray,
+        groups: Groups,
+        named: Sequence[bool],
+    ) -> dict[str, np.ndarray]:
+        """Return `PRIOR`, `MARGIN`, and `OF_TAUGHT` as far as there are annotations.
+
+        Shape of each: (mentions,).
+        """
+        first = find_first(scores, groups)
+        described = describe_first(features, scores, groups)
         values = {
-            name: float(features[name][first])
+            name: features[name][first]
             for name in OF_TAUGHT
             if self.taught is not None or name in features
             if name not in (PRIOR, MARGIN)
         }
-        values[MARGIN] = compute_margin(scores)
-        if named:
-            values[PRIOR] = self.names[bool(features["short"][first])]
-        else:
-            described = describe_first(features, scores)
-            columns = {name: np.array([described[name]]) for name in self.trees.names}
-            values[PRIOR] = float(self.trees.scores(columns)[0]) + self.intercept
+        values[MARGIN] = described[MARGIN]
+        name, abbreviation = self.names
+        of_names = np.where(features["short"][first] != 0, abbreviation, name)
+        prior = self.trees.scores(described) + self.intercept
+        values[PRIOR] = np.where(np.array(named, dtype=bool), of_names, prior)
         return values
 
 
-def compute_margin(scores: np.ndarray) -> float:
-    """Return the log-odds of the first candidate among all, by their scores."""
-    highest = scores.max()
+def find_first(scores: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the place of the first candidate of each mention with its highest score.
+
+    Shape: (mentions,).
+    """
+    return groups.first(scores == groups.highest(scores)[groups.owners])
+
+
+def compute_margin(scores: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the log-odds of the first candidate among all of a mention, by scores.
+
+    Shape: (mentions,).
+    """
+    highest = groups.highest(scores)
     # Candidates with its score do not count: one of them is meant.
-    others = scores[scores < highest]
-    if not len(others):
-        return MOST_MARGIN
-    margin = float(highest - np.logaddexp.reduce(others))
-    return round(min(max(margin, -MOST_MARGIN), MOST_MARGIN), DIGITS)
+    others = np.flatnonzero(scores < highest[groups.owners])
+    summed = np.full(len(highest), -np.inf)
+    np.logaddexp.at(summed, groups.owners[others], scores[others])
+    margins = np.clip(highest - summed, -MOST_MARGIN, MOST_MARGIN).tolist()
+    return np.array([round(margin, DIGITS) for margin in margins])
 
 
-def describe_first(features: Features, scores: np.ndarray) -> dict[str, float]:
-    """Return the values of `OF_CHANCE` of the candidate with the highest score."""
-    first = int(scores.argmax())
-    values = {name: float(features[name][first]) for name in OF_FIRST}
-    others = np.array([features[name] for name in AHEAD])
-    others[:, first] = 0.0
-    for name, best in zip(AHEAD, others.max(axis=1, initial=0.0).tolist(), strict=True):
-        values[f"{name}_ahead"] = values[name] - best
-    values[MARGIN] = compute_margin(scores)
-    doubt = not features[REAL].all() and bool(features[MISSPELLED][first])
-    values[DOUBT] = float(doubt)
+def describe_first(
+    features: Features, scores: np.ndarray, groups: Groups
+) -> dict[str, np.ndarray]:
+    """Return the values of `OF_CHANCE` of the candidates with the highest scores.
+
+    Shape of each: (mentions,).
+    """
+    first = find_first(scores, groups)
+    values = {name: features[name][first] for name in OF_FIRST}
+    for name in AHEAD:
+        others = features[name].copy()
+        others[first] = 0.0
+        values[f"{name}_ahead"] = values[name] - groups.highest(others, 0.0)
+    values[MARGIN] = compute_margin(scores, groups)
+    misspelled = features[MISSPELLED][first] != 0
+    values[DOUBT] = (groups.any(features[REAL] == 0) & misspelled).astype(np.float64)
     return values
 
 

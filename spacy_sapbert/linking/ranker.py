@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from .features import EXCLUDED, FEATURES, MISSPELLED, REAL, Features
+from .groups import Groups
 from .trees import Trees
 
 CLIP = 4.0  # standard deviations: one odd value does not decide alone
@@ -58,10 +59,13 @@ class Weights(BaseModel):
     def scores(self, features: Features) -> np.ndarray:
         """Return a score of each candidate. Shape: (candidates,)."""
         mean, scale, weight = self.arrays
-        values = np.array([features[name] for name in self.names])
-        values = values.reshape(len(self.names), len(features["cosine"])).T
+        cosines = features["cosine"]
+        values = np.empty((len(cosines), len(self.names)))
+        for number, name in enumerate(self.names):
+            values[:, number] = features[name]
         parts = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
-        scores: np.ndarray = parts.sum(axis=1) + self.temperature * features["cosine"]
+        # By candidate: the order of a sum does not change with their number.
+        scores: np.ndarray = parts.sum(axis=1) + self.temperature * cosines
         return scores
 
 
@@ -94,34 +98,44 @@ class Ranker(BaseModel):
                 raise ValueError("its trees depend on what this version has not")
         return self
 
-    def scores(self, features: Features) -> np.ndarray:
+    def scores(self, features: Features, groups: Groups | None = None) -> np.ndarray:
         """Return a score of each candidate; only differences mean something.
 
-        Excluded candidates come after all others. Shape: (candidates,).
+        Excluded candidates come after all others. Without `groups` all candidates are
+        of one mention. Shape: (candidates,).
         """
-        trees = self.taught
-        if trees is None and is_known(features):
-            trees = self.general
-        if trees is None and self.known is None:  # by cosine
-            return (features["cosine"] - BEHIND * features[EXCLUDED]).round(DIGITS)
+        groups = groups or Groups([len(features["cosine"])])
+        excluded = BEHIND * features[EXCLUDED]
+        scores: np.ndarray = (features["cosine"] - excluded).round(DIGITS)
+        if self.known is not None:
+            scores = self.linear_scores(features, groups)
+        trees = self.taught or self.general
         if trees is None:
-            return self.linear_scores(features)
-        scores = trees.scores(self.with_order(features))
-        rounded: np.ndarray = (scores - BEHIND * features[EXCLUDED]).round(DIGITS)
-        return rounded
+            return scores
+        chosen = np.ones(len(scores), dtype=bool)
+        if self.taught is None:
+            chosen = is_known(features, groups)[groups.owners]
+        ordered = self.with_order(features, groups)
+        some = {name: ordered[name][chosen] for name in trees.names}
+        scores[chosen] = (trees.scores(some) - excluded[chosen]).round(DIGITS)
+        return scores
 
-    def linear_scores(self, features: Features) -> np.ndarray:
+    def linear_scores(self, features: Features, groups: Groups) -> np.ndarray:
         """Return the `scores` of `known` or `unknown`."""
         scores: np.ndarray = -BEHIND * features[EXCLUDED]
-        weights = self.known if is_known(features) else self.unknown
-        if weights is not None:
-            scores = scores + weights.scores(features)
+        known = is_known(features, groups)[groups.owners]
+        for weights, chosen in ((self.known, known), (self.unknown, ~known)):
+            if weights is not None and chosen.any():
+                names = ("cosine", *weights.names)
+                some = {name: features[name][chosen] for name in names}
+                scores[chosen] += weights.scores(some)
         return scores.round(DIGITS)
 
-    def with_order(self, features: Features) -> Features:
+    def with_order(self, features: Features, groups: Groups) -> Features:
         """Return features with `BEHIND_FIRST`."""
-        scores = self.linear_scores(features)
-        return {**features, BEHIND_FIRST: scores - scores.max(initial=-np.inf)}
+        scores = self.linear_scores(features, groups)
+        behind = scores - groups.highest(scores)[groups.owners]
+        return {**features, BEHIND_FIRST: behind}
 
     @property
     def correction(self) -> "Ranker":
@@ -134,6 +148,10 @@ class Ranker(BaseModel):
         return self.model_copy(update={name: getattr(of_names, name) for name in names})
 
 
-def is_known(features: Features) -> bool:
-    """Return whether no word of the mention may be a misspelled one of a candidate."""
-    return bool(features[REAL].all() or not features[MISSPELLED].any())
+def is_known(features: Features, groups: Groups) -> np.ndarray:
+    """Return of which mentions no word may be a misspelled one of a candidate, bool.
+
+    Shape: (mentions,).
+    """
+    new, misspelled = features[REAL] == 0, features[MISSPELLED] != 0
+    return ~(groups.any(new) & groups.any(misspelled))

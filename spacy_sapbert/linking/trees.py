@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+AT_ONCE = 512  # candidates, so that what is computed of them stays near the processor
+
 
 class Question(NamedTuple):
     """Whether a feature is larger than a threshold."""
@@ -79,8 +81,14 @@ class Trees(BaseModel):
     def scores(self, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return a score of each candidate. Shape: (candidates,)."""
         asked, thresholds, values = self.arrays
-        columns = np.array([features[name] for name in self.names])
-        larger = columns[asked] > thresholds[:, :, None]
-        places = 2 ** np.arange(asked.shape[1])[::-1] @ larger  # (trees, candidates)
-        scores: np.ndarray = values[np.arange(len(values))[:, None], places].sum(axis=0)
+        columns = np.stack([features[name] for name in self.names], axis=1)
+        scores = np.zeros(len(columns))
+        for start in range(0, len(columns), AT_ONCE):
+            some = columns[start : start + AT_ONCE]
+            places = np.zeros((len(some), len(asked)), dtype=np.int64)
+            for numbers, limits in zip(asked.T, thresholds.T, strict=True):
+                places = 2 * places + (some[:, numbers] > limits)
+            picked = values[np.arange(len(values)), places]  # (candidates, trees)
+            # By candidate: the order of a sum does not change with their number.
+            scores[start : start + AT_ONCE] = picked.sum(axis=1)
         return scores

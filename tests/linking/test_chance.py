@@ -19,6 +19,7 @@ from spacy_sapbert.linking.chance import (
     load_chance,
 )
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL, Features
+from spacy_sapbert.linking.groups import Groups
 from spacy_sapbert.linking.trees import Trees
 
 
@@ -41,12 +42,13 @@ def make_features(count: int, **columns: Any) -> Features:
     ],
 )
 def test_margin_by_hand(scores, margin):
-    assert compute_margin(np.array(scores)) == pytest.approx(margin, abs=1e-6)
+    groups = Groups([len(scores)])
+    assert compute_margin(np.array(scores), groups) == pytest.approx([margin], abs=1e-6)
 
 
 def test_first_candidate_by_hand():
     features = make_features(2, standard=[0.5, 0.9], covered=[1, 0.25], letters=[7, 7])
-    first = describe_first(features, np.array([0.0, 1.0]))
+    first = describe_first(features, np.array([0.0, 1.0]), Groups([2]))
     assert first.keys() == {*OF_CHANCE}
     assert (first["standard"], first["covered"], first["letters"]) == (0.9, 0.25, 7)
     assert first["standard_ahead"] == pytest.approx(0.4)
@@ -54,7 +56,7 @@ def test_first_candidate_by_hand():
     assert first[MARGIN] == 1
     for real, misspelled, doubt in ((1, 1, 0), (0, 0, 0), (0, 1, 1)):
         features |= {REAL: np.full(2, real), MISSPELLED: np.full(2, misspelled)}
-        assert describe_first(features, np.ones(2))["doubt"] == doubt
+        assert describe_first(features, np.ones(2), Groups([2]))["doubt"] == doubt
 
 
 def test_probability_by_hand():

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...linking.chance import OF_TAUGHT, Chance, Taught
 from ...linking.features import EXCLUDED, Features
+from ...linking.groups import Groups
 from ...linking.probability import (
     MEASURED_THRESHOLDS,
     TopScores,
@@ -134,10 +135,15 @@ def fit_taught(
         if len(s) and not e.features[EXCLUDED][int(s.argmax())]
     ]
     described = [
-        chance.describe(examples[n].features, scores[n], named=examples[n].is_name)
+        chance.describe(
+            examples[n].features,
+            scores[n],
+            Groups([len(scores[n])]),
+            [examples[n].is_name],
+        )
         for n in answered
     ]
-    values = np.array([[each[name] for name in OF_TAUGHT] for each in described])
+    values = np.array([[each[name][0] for name in OF_TAUGHT] for each in described])
     right = check_right(examples, scores)[answered]
     usable = np.array(counts)[answered]
     kept = np.ones(len(OF_TAUGHT), dtype=bool)

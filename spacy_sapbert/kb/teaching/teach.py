@@ -17,6 +17,7 @@ from ...io.version import __version__
 from ...io.writing import check_folder_output
 from ...linking.chance import Chance, Taught
 from ...linking.decisions import Decision, Votes, find_decision, list_keys
+from ...linking.groups import Groups
 from ...linking.probability import DEFAULT_THRESHOLD, TopScores
 from ...linking.ranker import OF_TREES, Ranker
 from ..edits.change import Edits, count_votes, read_edits, write_overlay
@@ -395,7 +396,7 @@ def fit_ranker(examples: Sequence[TaughtExample], prior: Ranker) -> Ranker:
     counts = Counter(id(example) for example in examples)  # one for equal mentions
     usable = [*{id(e): e for e in examples if e.right is not None}.values()]
     candidates = join_candidates(
-        [prior.with_order(example.features) for example in usable],
+        [prior.with_order(e.features, Groups([len(e.cuis)])) for e in usable],
         [example.right for example in usable if example.right is not None],
         [counts[id(example)] for example in usable],
         OF_TREES,
