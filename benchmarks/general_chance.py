@@ -183,7 +183,7 @@ def compare(
         if not pool.near or ranker is None:
             return
         features = kb.searcher.agreement.features(
-            mention.text, pool, ENGLISH, around=around, without=without
+            [mention.text], [pool], ENGLISH, around=[around], without=without
         )
         scores = features["cosine"] if named else ranker.scores(features)
         number = int(scores.argmax())

@@ -51,7 +51,7 @@ def find_annotated(kb: KnowledgeBase, mentions: set[tuple[str, str]]) -> list[Ex
         pool = pool_concepts(names, kb.searcher.find_provenance)
         if not named and cui in pool.near:
             words = kb.searcher.agreement
-            features = words.features(text, pool, Filter(), around=near)
+            features = words.features([text], [pool], Filter(), around=[near])
             right = pool.cuis.index(cui)
             examples.append(Example(right, features, is_name=False))
     return examples

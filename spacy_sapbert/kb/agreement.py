@@ -5,25 +5,26 @@ English names are counted apart: other names do not change answers for English t
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..io.arrays import find_sorted, map_arrays
+from ..linking.coverage import Shared
 from ..linking.difference import Change, Kind, Words, compare, is_exact, split_words
 from ..linking.features import (
-    NOWHERE,
     Features,
     Pool,
-    Shared,
     Surroundings,
     compute_features,
     list_near,
 )
 from ..linking.filters import Filter
+from ..linking.groups import Groups
 from ..linking.text import (
     RULES,
     WORDS_KEPT,
@@ -50,6 +51,7 @@ IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
 LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
+NO_HASHES = np.zeros(0, dtype=np.uint64)
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
 
 
@@ -91,32 +93,34 @@ class WordTable:
         self.store = store
         self.replacements = Replacements(arrays)
         self.replaces = lru_cache(WORDS_KEPT)(self.compute_replaced)
-        self.adds = lru_cache(WORDS_KEPT)(self.compute_adds)
         self.read_kept = lru_cache(CONCEPTS_KEPT)(partial(read_words, store))
 
     def features(
         self,
-        text: str,
-        pool: Pool,
+        texts: Sequence[str],
+        pools: Sequence[Pool],
         filter: Filter,
         *,
-        around: Surroundings = NOWHERE,
+        around: Sequence[Surroundings] = (),
         without: Sequence[Without] = (),
-        counts: Mapping[str, int] | None = None,
+        counts: Sequence[Mapping[str, int]] | None = None,
         concept_counts: Mapping[str, int] | None = None,
     ) -> Features:
-        """Compute the features of the concepts of a pool, but for some names."""
-        near = list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
-        numbers = [names.nearest.concept for names in pool.near.values()]
-        shared = self.compare(text, numbers, filter, without=without)
-        of_names = {
-            word for some in near for each in some for word in each.name.content
-        }
-        weights = self.weigh([*of_names], english=filter.is_english)
+        """Compute the features of the concepts of pools, but for some names.
+
+        Those of one mention come after the other; see `compute_features`.
+        """
+        near = [
+            list_near(text, pool, lambda entry: self.store.rules_of(entry.origin))
+            for text, pool in zip(texts, pools, strict=True)
+        ]
+        concepts = [
+            [names.nearest.concept for names in pool.near.values()] for pool in pools
+        ]
         return compute_features(
-            pool,
+            pools,
             near,
-            shared._replace(name_weights=weights),
+            self.compare(texts, concepts, filter, without=without),
             around=around,
             counts=counts,
             concept_counts=concept_counts,
@@ -185,7 +189,9 @@ class WordTable:
 
     def is_kind(self, word: str, name: Words) -> bool:
         """Return whether a word of a name says little of what it is: "disease"."""
-        return word == name.head and self.adds(word) < LITTLE_ADDED
+        if word != name.head:
+            return False
+        return self.weigh_added([word])[word] < LITTLE_ADDED
 
     def is_real(self, word: HashedWord, *, english: bool) -> bool:
         """Return whether names or English texts have a word."""
@@ -194,52 +200,79 @@ class WordTable:
 
     def compare(
         self,
-        text: str,
-        concepts: Sequence[int],
+        texts: Sequence[str],
+        concepts: Sequence[Sequence[int]],
         filter: Filter,
         *,
         without: Sequence[Without] = (),
     ) -> Shared:
-        """Compare a mention with concepts; weights of names are left to `features`."""
+        """Compare mentions with concepts, each mention with its own."""
         english = filter.is_english
-        words = read_mention_words(text, filter)
+        words = [read_mention_words(text, filter) for text in texts]
+        flat = [word for some in words for word in some]
+        rules_of = self.store.rules_of
         left_out = [
-            {*list_words(alias, self.store.rules_of(origin))}
+            {*list_words(alias, rules_of(origin))}
             for concept, rows in without
             for alias, origin, row in self.store.names_of_concept(concept)
             if (rows is None or row in rows)
-            and (not english or self.store.rules_of(origin) == "english")
+            and (not english or rules_of(origin) == "english")
         ]
         unknown = self.leave_out(without[0]) if without else None
-        replaces = partial(self.compute_replaced, left_out=unknown)
-        adds = partial(self.compute_adds, left_out=unknown)
-        counts = np.zeros(len(words), dtype=np.int64)
-        real = np.array([word.real for word in words], dtype=bool)
-        for number, word in enumerate(words):
-            counts[number] = self.count_names(word.hashes, english=english).max()
-            counts[number] -= sum(word.word in names for names in left_out)
-            real[number] |= (
-                counts[number] > 0 or find_sorted(word.stems, self.real)[0].any()
-            )
+        replaces: Callable[[str, str], float] = self.replaces
+        if unknown is not None:
+            replaces = partial(self.compute_replaced, left_out=unknown)
+        hashes, folds = join([word.hashes for word in flat])
+        counts = folds.highest(self.count_names(hashes, english=english), 0)
+        if left_out:
+            counts -= [sum(word.word in names for names in left_out) for word in flat]
+        stems, parts = join([word.stems for word in flat])
+        real = np.array([word.real for word in flat], dtype=bool)
+        real |= parts.any(find_sorted(stems, self.real)[0])
         total = self.totals[0 if english else 1]
+        weights = np.log((2 + total) / (1 + counts.clip(0, total)))
         rows_left_out = {c: rows for c, rows in without if rows is not None}
-        hashes, of_english, owners = self.words_of(concepts, rows_left_out)
-        if english:
-            hashes, owners = hashes[of_english], owners[of_english]
-        covered = np.zeros((len(concepts), len(words)), dtype=bool)
-        for number, word in enumerate(words):
-            has = (hashes[:, None] == word.hashes).any(axis=1)
-            covered[owners[has], number] = True
+        cells = Groups([*map(len, words)])  # one a word
         return Shared(
-            words=[word.word for word in words],
-            weights=np.log((2 + total) / (1 + counts.clip(0, total))),
-            real=real,
-            covered=covered,
-            replaces=self.replaces if unknown is None else replaces,
-            adds=self.adds if unknown is None else adds,
-            name_weights={},
+            words=[[word.word for word in some] for some in words],
+            weights=cells.spread(weights, 0.0),
+            real=cells.spread(real | (counts > 0), True),
+            covered=self.find_covered(words, concepts, filter, rows_left_out),
+            supports=self.replacements.are_supported,
+            replaces=replaces,
+            adds=partial(self.weigh_added, left_out=unknown),
+            weigh=partial(self.weigh, english=english),
             most=self.most(english=english),
         )
+
+    def find_covered(
+        self,
+        words: Sequence[Sequence[HashedWord]],
+        concepts: Sequence[Sequence[int]],
+        filter: Filter,
+        without: Mapping[int, frozenset[int]],
+    ) -> np.ndarray:
+        """Return which words of each mention are in a name of each of its concepts.
+
+        A word that a mention has not is so too. Shape: (concepts, words).
+        """
+        candidates = Groups([*map(len, concepts)])
+        hashes, of_english, owners = self.words_of([*chain(*concepts)], without)
+        if filter.is_english:
+            hashes, owners = hashes[of_english], owners[of_english]
+        sizes = Groups([*map(len, words)])
+        absent = sizes.spread(np.zeros(len(sizes.owners), dtype=bool), True)
+        covered = absent[candidates.owners]
+        folds = max((len(word.hashes) for some in words for word in some), default=0)
+        keys = np.zeros((folds, absent.shape[1], len(words)), dtype=np.uint64)
+        for number, some in enumerate(words):
+            for place, word in enumerate(some):
+                keys[: len(word.hashes), place, number] = word.hashes
+        mentions = candidates.owners[owners]
+        for by_fold in keys:
+            for place, of_mentions in enumerate(by_fold):
+                covered[owners[hashes == of_mentions[mentions]], place] = True
+        return covered
 
     def leave_out(self, without: Without) -> LeftOut | None:
         """Find out what is not known without some names of a concept.
@@ -261,17 +294,18 @@ class WordTable:
     ) -> float:
         """Return how far a word may stand for another one by the vocabulary, 0 to 1."""
         hashes = hash_word(word), hash_word(other)
-        if not self.replacements.supports_any(*hashes):
-            return 0.0
         counts = self.replacements.replaces(hashes[0], hashes[1:], left_out)
         same, apart = counts[0].tolist()
         value = same / (same + apart + 1)
         return value if value >= LEAST_REPLACED else 0.0
 
-    def compute_adds(self, word: str, left_out: LeftOut | None = None) -> float:
-        """Return how far a word that is added changes what a name means, 0 to 1."""
-        nothing, another = self.replacements.adds([hash_word(word)], left_out)[0]
-        return 1 - float(nothing) / (float(nothing + another) + 1)
+    def weigh_added(
+        self, words: Collection[str], left_out: LeftOut | None = None
+    ) -> dict[str, float]:
+        """Return how far words change what a name means that they are added to."""
+        counts = self.replacements.adds([*map(hash_word, words)], left_out)
+        values = 1 - counts[:, 0] / (counts.sum(axis=1) + 1)
+        return dict(zip(words, values.tolist(), strict=True))
 
     def weigh(self, words: Sequence[str], *, english: bool) -> dict[str, float]:
         """Return how rare folded words are: log of (names / names with the word)."""
@@ -299,27 +333,30 @@ class WordTable:
         The owner is a place in `concepts`. `without` has, by concept, the rows of names
         that do not count. Shape: (words,) each.
         """
-        built: list[np.ndarray] = [self.places[:0]]
-        owners = [0]
-        others: list[tuple[np.ndarray, ...]] = []
-        for number, concept in enumerate(concepts):
-            packed = self.places[:0]
-            if concept < len(self.starts) - 1 and concept not in without:
-                packed = self.places[self.starts[concept] : self.starts[concept + 1]]
-            if len(packed):
-                built.append(packed)
-                owners.append(number)
-            else:  # of an overlay
-                some = self.read_kept(concept, without.get(concept, frozenset()))
-                others.append((*some, np.full(len(some[0]), number)))
-        packed = np.concatenate(built)
-        places = packed >> 1
-        numbers = np.repeat(owners, [len(part) for part in built])
-        words = self.hashes[places], (packed & 1) == 1, numbers
-        if not others:
-            return words
-        hashes, english, numbers = map(np.concatenate, zip(words, *others, strict=True))
-        return hashes, english, numbers
+        numbers = np.array(concepts, dtype=np.int64)
+        built = numbers < len(self.starts) - 1
+        built[built] &= self.starts[numbers[built]] < self.starts[numbers[built] + 1]
+        if without:
+            built &= [concept not in without for concept in concepts]
+        starts = self.starts[numbers[built]]
+        words = Groups(self.starts[numbers[built] + 1] - starts)
+        packed = self.places[starts[words.owners] + words.places]
+        hashes, english = self.hashes[packed >> 1], (packed & 1) == 1
+        owners = np.flatnonzero(built)[words.owners]
+        for number in np.flatnonzero(~built).tolist():  # of an overlay
+            concept = concepts[number]
+            some = self.read_kept(concept, without.get(concept, frozenset()))
+            hashes, english = (
+                np.concatenate(pair)
+                for pair in zip((hashes, english), some, strict=True)
+            )
+            owners = np.append(owners, np.full(len(some[0]), number))
+        return hashes, english, owners
+
+
+def join(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, Groups]:
+    """Return hashes one after the other, and of which part each is."""
+    return np.concatenate([NO_HASHES, *parts]), Groups([*map(len, parts)])
 
 
 def read_words(

@@ -299,11 +299,12 @@ class Replacements:
         self.contexts, self.owners = arrays["contexts"], arrays["owners"]
         self.added = arrays["added"]
 
-    def supports_any(self, word: int, other: int) -> bool:
-        """Return whether a concept has both words in one context."""
-        key = np.uint64((word + other) & WRAP)
-        place = int(self.pairs.searchsorted(key))
-        return place < len(self.pairs) and bool(self.pairs[place] == key)
+    def are_supported(self, keys: np.ndarray) -> np.ndarray:
+        """Return whether a concept has two words in one context, bool.
+
+        `keys` are sums of the hashes of two words, of any shape.
+        """
+        return find_sorted(keys, self.pairs)[0]
 
     def replaces(
         self, word: int, others: Sequence[int], left_out: LeftOut | None = None

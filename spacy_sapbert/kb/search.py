@@ -18,16 +18,16 @@ import numpy as np
 from ..io.cache import LruCache
 from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry, round_score
 from ..linking.certainty import DECIDED
-from ..linking.chance import Chance
 from ..linking.decisions import Decision, find_decision, list_keys
 from ..linking.features import (
-    Features,
     Pool,
     Provenance,
+    Surroundings,
     all_excluded,
     pool_concepts,
 )
 from ..linking.filters import Filter
+from ..linking.groups import Groups
 from ..linking.link import (
     EXCLUDED,
     TRUNCATED,
@@ -53,6 +53,8 @@ from .parts import EmbeddedTexts, Parts, embed_texts
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
 MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
+LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
+NO_SCORES = np.zeros(0)
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
 CHECKS_KEPT = 64  # of options
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
@@ -306,41 +308,61 @@ class MentionSearch:
         self, mentions: Mentions, filter: Filter, options: LinkOptions
     ) -> Iterator[SearchResult]:
         """Compare mentions with the concepts near them, and order these."""
-        ranker = self.parts.ranker or Ranker()
         texts, counts = mentions.texts, self.count_annotations(mentions.texts)
         found = self.nearest.find_names(mentions, filter)
         pools = [pool_concepts(names, self.find_provenance) for names in found]
         more = [n for n, pool in enumerate(pools) if len(pool.near) < options.k]
         others = self.nearest.rank(mentions.vectors[more], filter, k=options.k)
-        ranked = dict(zip(more, others, strict=True))
-        taught = self.parts.manifest.taught is not None
-        cuis = {cui for pool in pools for cui in pool.near}
-        totals = self.store.annotated_concepts(cuis) if taught else {}
+        ranked: dict[int, list[RankedEntry]] = dict(zip(more, others, strict=True))
+        near = [number for number, pool in enumerate(pools) if pool.near]
         around = self.nearest.surround(mentions.vectors)
+        scored = self.score(mentions, near, pools, counts, around, filter)
         for number, pool in enumerate(pools):
-            features = self.agreement.features(
-                texts[number],
-                pool,
-                filter,
-                around=around[number],
-                counts=counts[number] if taught else None,
-                concept_counts=totals,
-            )
-            ordered, probability = order_pool(
-                ranker,
-                self.parts.chance,
-                pool,
-                features,
-                ranked.get(number, ()),
-                named=bool(mentions.named[number]),
-            )
+            scores, probability, excluded = scored.get(number, (NO_SCORES, 0.0, False))
+            ordered = order_pool(pool, scores, ranked.get(number, ()))
             best = rank_concepts(ordered, k=options.k)
-            excluded = bool(pool.near) and all_excluded(features)
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
                 excluded = self.is_contradicted(texts[number], best[0], filter)
             probability *= not excluded
             equal = mentions.equal[number]
             yield SearchResult(best, None, counts[number], probability, excluded, equal)
+
+    def score(
+        self,
+        mentions: Mentions,
+        numbers: Sequence[int],
+        pools: Sequence[Pool],
+        counts: Sequence[Mapping[str, int]],
+        around: Sequence[Surroundings],
+        filter: Filter,
+    ) -> dict[int, tuple[np.ndarray, float, bool]]:
+        """Score the concepts near some mentions, by the numbers of these.
+
+        Also returns the probability that the first is right, and whether all of them
+        are excluded.
+        """
+        parts, taught = self.parts, self.parts.manifest.taught is not None
+        cuis = {cui for number in numbers for cui in pools[number].near}
+        totals = self.store.annotated_concepts(cuis) if taught else {}
+        scored: dict[int, tuple[np.ndarray, float, bool]] = {}
+        for some in split_by_length(numbers, mentions.texts):
+            features = self.agreement.features(
+                [mentions.texts[number] for number in some],
+                [pools[number] for number in some],
+                filter,
+                around=[around[number] for number in some],
+                counts=[counts[number] for number in some] if taught else None,
+                concept_counts=totals,
+            )
+            groups = Groups([len(pools[number].near) for number in some])
+            scores = (parts.ranker or Ranker()).scores(features, groups)
+            named = mentions.named[some]
+            chances = parts.chance.probabilities(features, scores, groups, named)
+            excluded = all_excluded(features, groups)
+            by_mention = np.split(scores, np.cumsum(groups.sizes)[:-1])
+            values = zip(by_mention, chances, excluded.tolist(), strict=True)
+            scored.update(zip(some, values, strict=True))
+        return scored
 
     def is_contradicted(self, text: str, first: RankedEntry, filter: Filter) -> bool:
         """Return whether a mention has a word instead of one of the first concept."""
@@ -382,22 +404,30 @@ class MentionSearch:
         )
 
 
-def order_pool(
-    ranker: Ranker,
-    chance: Chance,
-    pool: Pool,
-    features: Features,
-    others: Sequence[RankedEntry],
-    *,
-    named: bool,
-) -> tuple[list[RankedEntry], float]:
-    """Order the concepts of a pool by the ranker, before others in their order.
+def split_by_length(
+    numbers: Sequence[int], texts: Sequence[str]
+) -> Iterator[list[int]]:
+    """Yield the numbers of texts that are compared together; a long one is alone.
 
-    Its score is the sort key. Also returns the probability that the first is right.
+    The tables have as many columns as the text with the most words.
+    """
+    short = [number for number in numbers if len(texts[number]) <= LONGEST_BESIDE]
+    if short:
+        yield short
+    for number in numbers:
+        if len(texts[number]) > LONGEST_BESIDE:
+            yield [number]
+
+
+def order_pool(
+    pool: Pool, scores: np.ndarray, others: Sequence[RankedEntry]
+) -> list[RankedEntry]:
+    """Order the concepts of a pool by their scores, before others in their order.
+
+    A score is the sort key.
     """
     if not pool.near:
-        return [], 0.0
-    scores = ranker.scores(features)
+        return []
     near, keys = [*pool.near.values()], scores.tolist()
     ordered = [
         RankedEntry(near[number].cosine, near[number].nearest, keys[number])
@@ -410,7 +440,7 @@ def order_pool(
         for candidate in others
         if candidate.entry.cui not in pool.near
     ]
-    return ordered, chance.probability(features, scores, named=named)
+    return ordered
 
 
 def choose_threshold(manifest: Manifest, options: LinkOptions) -> float:

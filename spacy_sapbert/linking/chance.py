@@ -104,7 +104,7 @@ class Chance(BaseModel):
         features: Features,
         scores: np.ndarray,
         groups: Groups,
-        named: Sequence[bool],
+        named: Sequence[bool] | np.ndarray,
     ) -> list[float]:
         """Return the probability of each mention that its first candidate is right.
 
@@ -114,8 +114,9 @@ class Chance(BaseModel):
         values = self.describe(features, scores, groups, named)
         logits = values[PRIOR]
         if self.taught is not None:
-            weights = self.taught.weights.items()
-            logits = sum(weight * values[name] for name, weight in weights)
+            logits = np.zeros(len(logits))
+            for name, weight in self.taught.weights.items():
+                logits = logits + weight * values[name]
             logits = logits + self.taught.intercept
         first = find_first(scores, groups)
         pairs = zip(logits.tolist(), features[EXCLUDED][first].tolist(), strict=True)
@@ -133,7 +134,7 @@ class Chance(BaseModel):
         features: Features,
         scores: np.ndarray,
         groups: Groups,
-        named: Sequence[bool],
+        named: Sequence[bool] | np.ndarray,
     ) -> dict[str, np.ndarray]:
         """Return `PRIOR`, `MARGIN`, and `OF_TAUGHT` as far as there are annotations.
 

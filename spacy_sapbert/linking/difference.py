@@ -190,6 +190,16 @@ class Words:
         self.measured = bool(measured) or any(form)
 
     @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """Those of `content`, in the order of the text."""
+        return tuple(w for w in dict.fromkeys(self.words) if w in self.content)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Those of `exact` that are numbers."""
+        return frozenset(filter(is_number, self.exact))
+
+    @cached_property
     def head(self) -> str:
         """What kind of thing it is: "cancer" in "cancer of lung, type 2"."""
         return find_head(self.orders[-1] if "," in self.given else self.words)

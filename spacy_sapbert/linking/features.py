@@ -1,17 +1,28 @@
-"""Features of the candidates of a mention, by which a `Ranker` orders them."""
+"""Features of the candidates of mentions, by which a `Ranker` orders them."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
-from .difference import Difference, Kind, Words, compare, split_words
-from .text import Rules, is_abbreviation, is_acronym, is_number
-from .word_likeness import is_slip, stand_for
+from .coverage import (
+    Near,
+    Shared,
+    cover_heads,
+    cover_names,
+    cover_words,
+    divide,
+    pair_words,
+)
+from .difference import Kind, compare, split_words
+from .groups import Groups
+from .text import Rules, is_abbreviation, is_acronym
+from .word_likeness import is_slip
 
 POOL = 10  # concepts with the highest cosines that are ordered anew …
 POOL_BY_NGRAMS = 6  # … and with the highest similarities of 3-grams
@@ -91,30 +102,6 @@ OF_NAMES = (
 )
 
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
-
-
-class Shared(NamedTuple):
-    """What a mention and the concepts of its pool have in common.
-
-    Attributes:
-        words: The distinct words of the mention.
-        weights: How rare they are. Shape: (words,).
-        real: Which are words of names or of the encoder, bool. Shape: (words,).
-        covered: Which are in a name of each concept, bool. Shape: (concepts, words).
-        replaces: How far a word may stand for another one, 0 to 1, by the vocabulary.
-        adds: How far a word that is added to a name changes its meaning, 0 to 1.
-        name_weights: How rare the words of the nearest names are.
-        most: The highest weight that there can be.
-    """
-
-    words: Sequence[str]
-    weights: np.ndarray
-    real: np.ndarray
-    covered: np.ndarray
-    replaces: Callable[[str, str], float]
-    adds: Callable[[str], float]
-    name_weights: Mapping[str, float]
-    most: float
 
 
 class Provenance(NamedTuple):
@@ -267,14 +254,6 @@ def keep_rows(
     return [pair for pair in usable if pair[0].entry.row in kept]
 
 
-class Near(NamedTuple):
-    """A name that is near a mention, and how the mention differs from it."""
-
-    mention: Words
-    name: Words
-    difference: Difference
-
-
 def list_near(
     mention: str, pool: Pool, rules_of: Callable[[Entry], Rules]
 ) -> list[list[Near]]:
@@ -315,281 +294,267 @@ def is_excluded(near: Sequence[Near], shares: Mapping[str, float]) -> bool:
 
 
 def compute_features(
-    pool: Pool,
-    near_names: Sequence[Sequence[Near]],
+    pools: Sequence[Pool],
+    near_names: Sequence[Sequence[Sequence[Near]]],
     shared: Shared,
     *,
-    around: Surroundings = NOWHERE,
-    counts: Mapping[str, int] | None = None,
+    around: Sequence[Surroundings] = (),
+    counts: Sequence[Mapping[str, int]] | None = None,
     concept_counts: Mapping[str, int] | None = None,
 ) -> Features:
-    """Compute the features of the candidates of a mention, float64, by name.
+    """Compute the features of the candidates of mentions, float64, by name.
 
-    They are `FEATURES`, `OF_MENTION`, `MISSPELLED`, `REAL` and `EXCLUDED`. `near_names`
-    is from `list_near`. `counts` says how often the mention was annotated with each
-    concept, "" = with none; None = there are no annotations, so only `OF_NAMES` and
-    `mention_share` are computed. Shape of each: (concepts of the pool,).
+    They are `FEATURES`, `OF_MENTION`, `MISSPELLED`, `REAL` and `EXCLUDED`, of one
+    mention after the other. `near_names` is from `list_near`. `counts` says how often
+    each mention was annotated with each concept, "" = with none; None = there are no
+    annotations, so only `OF_NAMES` and `mention_share` are computed. Shape of each:
+    (concepts of all pools,).
     """
-    near = [*pool.near.values()]
-    compared = [compare_words(of_concept[0]) for of_concept in near_names]
-    table = np.array(compared, dtype=np.float64).reshape(-1, len(GROUPED["words"]))
-    cosines = [names.cosine for names in near]
-    similarities = [names.similarity for names in near]
-    vocabulary = [names.vocabulary for names in near]
-    edits, characters = count_edits(near_names)
-    doubtful = {
-        w for w, real in zip(shared.words, shared.real, strict=True) if not real
-    }
-    slips = [
-        bool(doubtful) and any(is_slip(e.mention.text, e.name.text) for e in of_concept)
-        for of_concept in near_names
-    ]
-    shares = np.array(
-        [cover_words(shared, number, names) for number, names in enumerate(near_names)],
-        dtype=np.float64,
-    ).reshape(len(near), len(shared.words))
-    excluded = [
-        is_excluded(of_concept, dict(zip(shared.words, some, strict=True)))
-        for of_concept, some in zip(near_names, shares.tolist(), strict=True)
-    ]
-    near_words = (shares > 0) & ~shared.covered & ~shared.real
-    misspelled = (near_words.any(axis=1) | np.array(slips, dtype=bool)).tolist()
-    weight = shared.weights.sum()
-    covered = [divide(each, weight) for each in (shares @ shared.weights).tolist()]
-    name_covered = [
-        max((cover_name(shared, doubtful, each) for each in of_concept), default=0.0)
-        for of_concept in near_names
-    ]
-    rarest = np.where((shares == 0) & shared.real, shared.weights, 0)
-    columns: dict[str, Sequence[float]] = {
+    near = [names for pool in pools for names in pool.near.values()]
+    groups = Groups([len(pool.near) for pool in pools])
+    of_concepts = [names for of_mention in near_names for names in of_mention]
+    names = Groups([*map(len, of_concepts)])
+    of_mentions = [[*chain(*of_mention)] for of_mention in near_names]
+    compared = [*chain(*of_mentions)]
+    pairs = pair_words(of_mentions, shared)
+
+    def share(weights: Sequence[float], totals: Sequence[float]) -> np.ndarray:
+        return divide(to_array(weights), to_array(totals)[groups.owners])
+
+    cosines = to_array([names.cosine for names in near])
+    similarities = to_array([names.similarity for names in near])
+    vocabulary = to_array([names.vocabulary for names in near])
+    edits, characters = count_edits(compared, names)
+    shares = cover_words(pairs, names, shared)
+    excluded = find_excluded(near_names, shares, shared)
+    doubtful: np.ndarray = np.any(~shared.real, axis=1)
+    slips = find_slips(of_mentions, doubtful, names)
+    real = shared.real[groups.owners]
+    weights = shared.weights[groups.owners]
+    covered = divide(add_columns(shares * weights), add_columns(weights))
+    name_covered = names.highest(cover_names(pairs, shared), 0.0)
+    rarest = np.where((shares == 0) & real, weights, 0).max(axis=1, initial=0.0)
+    near_words = (shares > 0) & ~shared.covered & ~real
+    features: dict[str, np.ndarray] = {
         "cosine": cosines,
-        "cosine_gap": find_gaps(cosines),
-        "vocabulary_share": [
-            divide(names.vocabulary_weight, pool.vocabulary_weight) for names in near
-        ],
-        "vocabulary_rank": rank_values(vocabulary),
+        "cosine_gap": groups.gaps(cosines),
+        "vocabulary_share": share(
+            [names.vocabulary_weight for names in near],
+            [pool.vocabulary_weight for pool in pools],
+        ),
+        "vocabulary_rank": rank_values(vocabulary, groups),
         "ngrams": similarities,
-        "ngrams_gap": find_gaps(similarities),
-        "ngrams_share": [
-            divide(names.ngrams_weight, pool.ngrams_weight) for names in near
-        ],
-        "ngrams_rank": rank_values(similarities),
+        "ngrams_gap": groups.gaps(similarities),
+        "ngrams_share": share(
+            [names.ngrams_weight for names in near],
+            [pool.ngrams_weight for pool in pools],
+        ),
+        "ngrams_rank": rank_values(similarities, groups),
         "characters": characters,
-        "characters_gap": find_gaps(characters),
+        "characters_gap": groups.gaps(characters),
         "edits": edits,
-        "edits_gap": [edit - min(edits) for edit in edits],
+        "edits_gap": edits - groups.lowest(edits)[groups.owners],
         "slip": slips,
+        **compare_words([of_concept[0] for of_concept in of_concepts]),
         "covered": covered,
-        "covered_gap": find_gaps(covered),
-        "unnamed": (rarest.max(axis=1, initial=0) / shared.most).tolist(),
+        "covered_gap": groups.gaps(covered),
+        "unnamed": rarest / shared.most,
         "name_covered": name_covered,
-        "name_covered_gap": find_gaps(name_covered),
-        "head_covered": [
-            max((cover_head(doubtful, each) for each in of_concept), default=0.0)
-            for of_concept in near_names
-        ],
-        MISSPELLED: misspelled,
-        REAL: [not doubtful] * len(near),
+        "name_covered_gap": groups.gaps(name_covered),
+        "head_covered": names.highest(cover_heads(pairs), 0.0),
+        MISSPELLED: np.maximum(near_words.any(axis=1), slips),
+        REAL: 1.0 - doubtful[groups.owners],
         EXCLUDED: excluded,
-        "mention_share": [0.0] * len(near),
-        **describe_mention(near_names, cosines, shared, around),
+        "mention_share": np.zeros(len(near)),
+        **describe_mentions(of_mentions, cosines, shared, around, groups),
+        **weigh_changes(compared, names, shared),
     }
     if counts is not None:
-        columns |= {
+        features |= {
             "vocabulary_cosine": vocabulary,
-            "vocabulary_gap": find_gaps(vocabulary),
-            "exact_vocabulary": [float(cosine > EXACT) for cosine in vocabulary],
-            "preferred": [float(names.nearest.preferred) for names in near],
-            **compute_annotated(pool, counts, concept_counts or {}),
+            "vocabulary_gap": groups.gaps(vocabulary),
+            "exact_vocabulary": to_array(vocabulary > EXACT),
+            "preferred": to_array([names.nearest.preferred for names in near]),
+            **compute_annotated(pools, groups, counts, concept_counts or {}),
         }
-    features = dict(zip(GROUPED["words"], table.T, strict=True))
-    values = np.array([*columns.values()], dtype=np.float64)
-    features |= zip(columns, values.reshape(len(columns), len(near)), strict=True)
     return features
 
 
-def describe_mention(
-    near_names: Sequence[Sequence[Near]],
-    cosines: Sequence[float],
-    shared: Shared,
-    around: Surroundings,
-) -> dict[str, Sequence[float]]:
-    """Compute `OF_MENTION`."""
-    text = near_names[0][0].mention if near_names else split_words("")
-    changed = [
-        [*map(min, zip(*(weigh_changes(e, shared) for e in names), strict=True))]
-        for names in near_names
-    ]
-    same = {
-        "letters": float(min(len(text.clean), MOST_LETTERS)),
-        "mention_words": float(min(len(text.words), MOST_WORDS)),
-        "short": float(is_abbreviation(text.clean) or is_acronym(text.clean)),
-        "unreal": 1 - divide(float(shared.real.sum()), len(shared.words)),
-    }
-    return {
-        "standard": [(cosine - around.mean) / around.spread for cosine in cosines],
-        "field": [(cosine - around.other) / around.spread for cosine in cosines],
-        "field_mean": [(cosine - around.others) / around.spread for cosine in cosines],
-        "added": [added for added, _, _ in changed],
-        "missing": [missing for _, missing, _ in changed],
-        "replaced": [replaced for _, _, replaced in changed],
-        **{name: [value] * len(cosines) for name, value in same.items()},
-    }
+def to_array(values: Any) -> np.ndarray:
+    return np.array(values, dtype=np.float64)
 
 
-def weigh_changes(near: Near, shared: Shared) -> tuple[float, float, int]:
-    """Return how far the words that only a mention has change what it means.
+def add_columns(values: np.ndarray) -> np.ndarray:
+    """Return the sums of rows, from left to right: their width does not change them."""
+    total = np.zeros(len(values))
+    for column in values.T:
+        total = total + column
+    return total
 
-    Also returns the same of the words that only the name has, and how many words stand
-    in the place of others.
+
+def find_excluded(
+    near_names: Sequence[Sequence[Sequence[Near]]], shares: np.ndarray, shared: Shared
+) -> np.ndarray:
+    """Return which concepts `is_excluded`, as 0 or 1. Shape: (candidates,)."""
+    excluded = np.zeros(len(shares))
+    number = 0
+    for of_mention, words in zip(near_names, shared.words, strict=True):
+        for of_concept in of_mention:
+            if any(each.difference.excluding for each in of_concept):
+                of_words = dict(zip(words, shares[number].tolist(), strict=False))
+                excluded[number] = is_excluded(of_concept, of_words)
+            number += 1
+    return excluded
+
+
+def find_slips(
+    near: Sequence[Sequence[Near]], doubtful: np.ndarray, names: Groups
+) -> np.ndarray:
+    """Return of which concepts a mention with a new word may be a misspelled name.
+
+    As 0 or 1. Shape: (candidates,).
     """
-    added = missing = 0.0
-    replaced = 0
-    for kind, word, other in near.difference.changes:
-        if kind is Kind.ADDED:
-            added += shared.adds(word)
-        elif kind is Kind.MISSING:
-            missing += shared.adds(other)
-        elif kind is Kind.REPLACED:
-            replaced += 1
-    return added, missing, replaced
+    slips = [
+        is_doubtful and is_slip(each.mention.text, each.name.text)
+        for of_mention, is_doubtful in zip(near, doubtful.tolist(), strict=True)
+        for each in of_mention
+    ]
+    return to_array(names.any(np.array(slips, dtype=bool)))
 
 
-def all_excluded(features: Features) -> bool:
-    """Return whether a mention means none of its candidates."""
-    return bool(features[EXCLUDED].all())
+def describe_mentions(
+    near: Sequence[Sequence[Near]],
+    cosines: np.ndarray,
+    shared: Shared,
+    around: Sequence[Surroundings],
+    groups: Groups,
+) -> dict[str, np.ndarray]:
+    """Compute of `OF_MENTION` what is not of changes."""
+    texts = [names[0].mention if names else split_words("") for names in near]
+    counts = to_array([*map(len, shared.words)])
+    new = (~shared.real).sum(axis=1)
+    of_mentions: dict[str, Any] = {
+        "letters": [min(len(text.clean), MOST_LETTERS) for text in texts],
+        "mention_words": [min(len(text.words), MOST_WORDS) for text in texts],
+        "short": [is_abbreviation(t.clean) or is_acronym(t.clean) for t in texts],
+        "unreal": 1 - divide(counts - new, counts),
+    }
+    every = to_array(around or [NOWHERE] * len(near))[groups.owners]
+    mean, spread, other, others = every.T
+    return {
+        "standard": (cosines - mean) / spread,
+        "field": (cosines - other) / spread,
+        "field_mean": (cosines - others) / spread,
+        **{n: to_array(v)[groups.owners] for n, v in of_mentions.items()},
+    }
+
+
+def all_excluded(features: Features, groups: Groups) -> np.ndarray:
+    """Return which mentions mean none of their candidates, bool. (mentions,)"""
+    return ~groups.any(features[EXCLUDED] == 0)
 
 
 def compute_annotated(
-    pool: Pool, counts: Mapping[str, int], concept_counts: Mapping[str, int]
-) -> dict[str, Sequence[float]]:
+    pools: Sequence[Pool],
+    groups: Groups,
+    counts: Sequence[Mapping[str, int]],
+    concept_counts: Mapping[str, int],
+) -> dict[str, np.ndarray]:
     """Compute the features that annotated mentions make; see `compute_features`."""
-    near = [*pool.near.values()]
-    annotated = [names.annotated for names in near]
-    weight = pool.annotated_weight
-    total = sum(counts.values())
-    others = {cui for cui in counts if cui}
-    of_mention = [counts.get(cui, 0) for cui in pool.near]
-    of_concept = [math.log1p(concept_counts.get(cui, 0)) for cui in pool.near]
+    near = [names for pool in pools for names in pool.near.values()]
+    cuis = [cui for pool in pools for cui in pool.near]
+    annotated = to_array([names.annotated for names in near])
+    weights = to_array([names.annotated_weight for names in near])
+    of_pools = to_array([pool.annotated_weight for pool in pools])[groups.owners]
+    totals = to_array([sum(some.values()) for some in counts])[groups.owners]
+    places = [*zip(groups.owners.tolist(), cuis, strict=True)]
+    of_mention = to_array([counts[number].get(cui, 0) for number, cui in places])
+    others = to_array([len({*counts[n]} - {cui, ""}) for n, cui in places])
+    of_concept = log_counts([concept_counts.get(cui, 0) for cui in cuis])
     return {
         "annotated_cosine": annotated,
-        "annotated_gap": find_gaps(annotated),
-        "annotated_share": [divide(n.annotated_weight, weight) for n in near],
-        "annotated_rank": rank_values(annotated),
-        "exact_annotated": [float(cosine > EXACT) for cosine in annotated],
-        "mention_share": [divide(count, total) for count in of_mention],
-        "mention_concept_count": [math.log1p(count) for count in of_mention],
-        "mention_count": [math.log1p(total)] * len(near),
-        "other_concept": [
-            float(bool(others - {cui}) and not count)
-            for cui, count in zip(pool.near, of_mention, strict=True)
-        ],
+        "annotated_gap": groups.gaps(annotated),
+        "annotated_share": divide(weights, of_pools),
+        "annotated_rank": rank_values(annotated, groups),
+        "exact_annotated": to_array(annotated > EXACT),
+        "mention_share": divide(of_mention, totals),
+        "mention_concept_count": log_counts(of_mention),
+        "mention_count": log_counts(totals),
+        "other_concept": to_array((others > 0) & (of_mention == 0)),
         "concept_count": of_concept,
-        "concept_count_gap": find_gaps(of_concept),
+        "concept_count_gap": groups.gaps(of_concept),
     }
 
 
-def compare_words(near: Near) -> tuple[float, ...]:
-    """Return the features of the group "words", in its order."""
-    mention, name, _ = near
-    shared = len(mention.content & name.content)
-    numbers, others = ({*filter(is_number, text.exact)} for text in (mention, name))
-    return (
-        divide(shared, len(mention.content)),
-        divide(shared, len(name.content)),
-        divide(shared, len(mention.content | name.content)),
-        len(name.words) - len(mention.words),
-        mention.words[-1:] == name.words[-1:],
-        mention.words[:1] == name.words[:1],
-        numbers == others,
-        bool(numbers and others and numbers != others),
-    )
+def log_counts(counts: Iterable[float]) -> np.ndarray:
+    return to_array([*map(math.log1p, counts)])
 
 
-def cover_words(shared: Shared, number: int, near: Sequence[Near]) -> list[float]:
-    """Return how far names of a concept have each word of a mention, 0 to 1.
+def compare_words(near: Sequence[Near]) -> dict[str, np.ndarray]:
+    """Return the features of the group "words". Shape of each: (near,)."""
+    texts = [(each.mention, each.name) for each in near]
+    shared = to_array([len(mine.content & its.content) for mine, its in texts])
+    mine, its = (to_array([len(pair[n].content) for pair in texts]) for n in (0, 1))
+    numbers = [(mention.numbers, name.numbers) for mention, name in texts]
+    return {
+        "words_in_name": divide(shared, mine),
+        "words_in_mention": divide(shared, its),
+        "words_shared": divide(shared, mine + its - shared),
+        "more_words": to_array([len(b.words) - len(a.words) for a, b in texts]),
+        "same_last_word": to_array([a.words[-1:] == b.words[-1:] for a, b in texts]),
+        "same_first_word": to_array([a.words[:1] == b.words[:1] for a, b in texts]),
+        "same_numbers": to_array([a == b for a, b in numbers]),
+        "other_numbers": to_array([bool(a and b and a != b) for a, b in numbers]),
+    }
 
-    A word of the mention may be a misspelled word of one of its nearest names, or be
-    derived from one. `number` is that of the concept in the pool.
+
+def weigh_changes(
+    near: Sequence[Near], names: Groups, shared: Shared
+) -> dict[str, np.ndarray]:
+    """Compute how far the words that only a mention has change what it means.
+
+    Also the same of the words that only the name has, and how many words stand in the
+    place of others; of the name of a concept with the least. Shape: (candidates,) each.
     """
-    others = {w for e in near for w in e.name.content - e.mention.content}
-    covered, real = shared.covered[number].tolist(), shared.real.tolist()
-    return [
-        1.0 if has else stand_for_any(shared, word, others, real=is_real)
-        for word, has, is_real in zip(shared.words, covered, real, strict=True)
-    ]
+    found: dict[Kind, list[tuple[int, str]]] = {
+        kind: [] for kind in (Kind.ADDED, Kind.MISSING, Kind.REPLACED)
+    }
+    for number, (_, _, difference) in enumerate(near):
+        for kind, word, other in difference.changes:
+            if kind in found:
+                found[kind].append((number, word or other))
+    adds = shared.adds({w for k in (Kind.ADDED, Kind.MISSING) for _, w in found[k]})
+    columns: dict[str, np.ndarray] = {}
+    for kind, some in found.items():
+        numbers = np.array([number for number, _ in some], dtype=np.int64)
+        weights = np.ones(len(some))
+        if kind is not Kind.REPLACED:
+            weights = to_array([adds[word] for _, word in some])
+        sums = np.bincount(numbers, weights, len(near))
+        columns[kind.name.lower()] = names.lowest(sums)
+    return columns
 
 
-def stand_for_any(
-    shared: Shared, word: str, others: Collection[str], *, real: bool
-) -> float:
-    """Return how far a word of a mention may stand for one of others, 0 to 1."""
-    alike = max([stand_for(word, other, real) for other in others], default=0.0)
-    if alike or not real:
-        return alike
-    return max([shared.replaces(word, other) for other in others], default=0.0)
+def rank_values(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return how many values of a mention are higher than each; `MISSING` of 0."""
+    order = np.lexsort((-values, groups.owners))
+    ordered, owners = values[order], groups.owners[order]
+    new = np.ones(len(order), dtype=bool)  # not equal to the one before
+    new[1:] = (ordered[1:] != ordered[:-1]) | (owners[1:] != owners[:-1])
+    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+    ranks = np.empty(len(order))
+    ranks[order] = groups.places[first]
+    return np.where(values > 0, np.minimum(ranks, MISSING), MISSING)
 
 
-def cover_name(shared: Shared, doubtful: set[str], near: Near) -> float:
-    """Return the share of a name, by rarity, that a mention has."""
-    mention, name, _ = near
-    total = value = 0.0
-    rest = mention.content - name.content
-    for word in name.content:
-        weight = shared.name_weights.get(word, shared.most)
-        total += weight
-        if word in mention.content:
-            value += weight
-        elif rest:
-            value += weight * max(
-                stand_for_any(shared, other, (word,), real=other not in doubtful)
-                for other in rest
-            )
-    return divide(value, total)
-
-
-def cover_head(doubtful: set[str], near: Near) -> float:
-    """Return how far a mention has the head of a name, 0 to 1."""
-    mention, name, _ = near
-    if name.head in mention.content:
-        return 1.0
-    words = mention.content
-    return max([stand_for(w, name.head, w not in doubtful) for w in words], default=0.0)
-
-
-def divide(part: float, whole: float) -> float:
-    """Return a share; 0 of nothing."""
-    return part / whole if whole else 0.0
-
-
-def find_gaps(values: Sequence[float]) -> list[float]:
-    """Return how far each value is below the highest."""
-    highest = max(values, default=0.0)
-    return [highest - value for value in values]
-
-
-def rank_values(values: Sequence[float]) -> list[float]:
-    """Return how many values are higher than each, as its rank; `MISSING` of 0."""
-    ordered = sorted(values, reverse=True)
-    ranks: dict[float, int] = {}
-    for rank, value in enumerate(ordered):
-        ranks.setdefault(value, rank)
-    return [min(ranks[value], MISSING) if value > 0 else MISSING for value in values]
-
-
-def count_edits(
-    near_names: Sequence[Sequence[Near]],
-) -> tuple[list[int], list[float]]:
-    """Count the letters dropped, added, changed or swapped between a mention and names.
+def count_edits(near: Sequence[Near], names: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Count the letters dropped, added, changed or swapped between mentions and names.
 
     Returns for each concept, of the nearest of its names: the number, up to
     `MOST_EDITS`; and one minus the number relative to the longer text, 0 to 1.
     """
-    edits: list[int] = []
-    similarities: list[float] = []
-    for of_concept in near_names:
-        texts = [(each.mention.text, each.name.text) for each in of_concept]
-        counted = [(OSA.distance(*pair), max(map(len, pair)) or 1) for pair in texts]
-        edits.append(min((n for n, _ in counted), default=MOST_EDITS))
-        similarities.append(max((1 - n / most for n, most in counted), default=0.0))
-    return [min(edit, MOST_EDITS) for edit in edits], similarities
+    texts = [(each.mention.text, each.name.text) for each in near]
+    counts = to_array([OSA.distance(*pair) for pair in texts])
+    longest = to_array([max(map(len, pair)) or 1 for pair in texts])
+    edits = np.minimum(names.lowest(counts), MOST_EDITS)
+    return edits, names.highest(1 - counts / longest, 0.0)

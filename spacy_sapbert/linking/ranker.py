@@ -134,8 +134,7 @@ class Ranker(BaseModel):
     def with_order(self, features: Features, groups: Groups) -> Features:
         """Return features with `BEHIND_FIRST`."""
         scores = self.linear_scores(features, groups)
-        behind = scores - groups.highest(scores)[groups.owners]
-        return {**features, BEHIND_FIRST: behind}
+        return {**features, BEHIND_FIRST: -groups.gaps(scores)}
 
     @property
     def correction(self) -> "Ranker":

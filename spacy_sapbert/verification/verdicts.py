@@ -339,7 +339,7 @@ class Verifier:
                 own = [FoundName(cosine, 0.0, entry) for cosine, entry in pairs]
                 added = pool_concepts(own, searcher.find_provenance)
                 pool = pool._replace(near={**pool.near, **added.near})
-            features = searcher.agreement.features(claim.text, pool, ANY)
+            features = searcher.agreement.features([claim.text], [pool], ANY)
             place = pool.cuis.index(claim.cui)
             similarity = compare_cosines(of_names, unrelated[number])
             names = [entry.alias for entry in of_claimed]

@@ -12,18 +12,12 @@ from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.nearest import add_concepts as add_nearest
 from spacy_sapbert.kb.search import VOCABULARY_NAME, decide, order_pool
 from spacy_sapbert.linking.candidates import Entry, RankedEntry
-from spacy_sapbert.linking.chance import OF_FIRST, Chance
 from spacy_sapbert.linking.features import (
-    EXCLUDED,
-    MISSPELLED,
-    REAL,
     FoundName,
     pool_concepts,
 )
 from spacy_sapbert.linking.link import Limits, Linked, SearchResult
 from spacy_sapbert.linking.probability import Correction
-from spacy_sapbert.linking.ranker import Ranker, Weights
-from spacy_sapbert.linking.trees import Trees
 from spacy_sapbert.vocabularies.concepts import Concept
 
 PLACES = {"ENG": [0, 1]}
@@ -151,23 +145,13 @@ def test_concepts_that_an_order_does_not_know_come_last():
         FoundName(0.8, 0, rank("B", 0).entry),
     ]
     pool = pool_concepts(found, lambda _: VOCABULARY_NAME)
-    zeros = dict.fromkeys((*OF_FIRST, EXCLUDED, MISSPELLED), np.zeros(2))
-    features = {**zeros, "cosine": np.array([0.9, 0.8]), REAL: np.ones(2)}
-    lowest = Weights(mean={}, scale={}, weight={}, temperature=-10.0)
-    ranker = Ranker(known=lowest)
     others = [rank("B", 0.8), rank("C", 0.7), rank("D", -0.5)]
-    trees = Trees(trees=["margin>1.5: 0 2", "margin>0.5: 0 1"])
-    chance = Chance(trees=trees, intercept=0.0, names=[0.0, 0.0])
-    ordered, probability = order_pool(
-        ranker, chance, pool, features, others, named=False
-    )
+    ordered = order_pool(pool, np.array([-9.0, -8.0]), others)
     expected = [("B", -8), ("A", -9), ("C", -10.3), ("D", -11.5)]
     assert list_keys(ordered) == [(cui, pytest.approx(key)) for cui, key in expected]
     assert [concept.score for concept in ordered] == [0.8, 0.9, 0.7, -0.5]
-    assert probability == pytest.approx(1 / (1 + np.exp(-1)), abs=1e-6)
     nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
-    empty = order_pool(ranker, chance, nothing, features, others, named=False)
-    assert empty == ([], 0.0)
+    assert order_pool(nothing, np.zeros(0), others) == []
 
 
 LESS = Correction(slope=1.0, intercept=-1.0)

@@ -32,7 +32,13 @@ from spacy_sapbert.kb.teaching.examples import (
 from spacy_sapbert.kb.teaching.teach import evaluate, teach_documents
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.chance import OF_FIRST, OF_TAUGHT, ORDERED, load_chance
-from spacy_sapbert.linking.features import EXCLUDED, REAL, FoundName, pool_concepts
+from spacy_sapbert.linking.features import (
+    EXCLUDED,
+    MISSPELLED,
+    REAL,
+    FoundName,
+    pool_concepts,
+)
 from spacy_sapbert.linking.ranker import OF_TREES, Ranker, Weights
 from spacy_sapbert.linking.text import name_form
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -383,7 +389,8 @@ def test_first_answer_by_hand():
     found = [FoundName(cosine, 0, entry) for cosine, entry in named]
     pool = pool_concepts(found, lambda _: VOCABULARY_NAME)
     cosines = np.array([near.cosine for near in pool.near.values()])
-    features = {"cosine": cosines, EXCLUDED: 0 * cosines, REAL: np.ones(3)}
+    zeros = dict.fromkeys((EXCLUDED, MISSPELLED), np.zeros(3))
+    features = {"cosine": cosines, **zeros, REAL: np.ones(3)}
     lowest = Ranker(known=Weights(mean={}, scale={}, weight={}, temperature=-1.0))
     for prior, counts, is_named, expected in (
         (Ranker(), {}, False, "B"),  # a preferred name

@@ -8,8 +8,10 @@ import pytest
 from spacy_sapbert.kb.agreement import Without
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
-from spacy_sapbert.linking.features import EXCLUDED, FoundName, Shared, pool_concepts
+from spacy_sapbert.linking.coverage import Shared
+from spacy_sapbert.linking.features import EXCLUDED, FoundName, pool_concepts
 from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.groups import Groups
 from spacy_sapbert.vocabularies.concepts import Concept
 
 CONCEPTS = [
@@ -39,11 +41,16 @@ def compare(
     english: bool = True,
     without: Sequence[Without] = (),
 ) -> Shared:
-    """Compare a mention with concepts, in an English text or in a Spanish one."""
+    """Compare a mention with concepts, in an English text or in a Spanish one.
+
+    Of the words, weights and marks of mentions, those of this one are returned.
+    """
     known = kb.store.numbers_of_cuis(cuis)
     concepts = [known[cui] for cui in cuis]
     filter = Filter(document_language="en" if english else "es")
-    return kb.parts.words.compare(text, concepts, filter, without=without)
+    shared = kb.parts.words.compare([text], [concepts], filter, without=without)
+    (words,), (weights,), (real,) = shared.words, shared.weights, shared.real
+    return shared._replace(words=words, weights=weights, real=real)
 
 
 def test_weights_are_the_rarity_of_words_by_hand(kb):
@@ -119,8 +126,32 @@ def test_a_concept_is_excluded_if_all_its_names_near_a_mention_are(kb):
         found = [FoundName(1 - n / 9, n / 9, known[a]) for n, a in enumerate(names)]
         pool = pool_concepts(found, kb.searcher.find_provenance)
         filter = Filter(document_language="en")
-        features = kb.parts.words.features("zorb type 2", pool, filter)
+        features = kb.parts.words.features(["zorb type 2"], [pool], filter)
         assert features[EXCLUDED].tolist() == expected
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_features_do_not_depend_on_the_mentions_beside_one(kb, language):
+    texts = ["zorb type 2", "xyzzy", "velmr " * 12, "acute rash of no ache", "?", "α"]
+    entries = [*list_entries(kb).values()]
+    pools = [
+        pool_concepts(
+            [
+                FoundName(0.9 - n / 70, (n * step % 7) / 7, entry)
+                for n, entry in enumerate(entries[step::2])
+            ],
+            kb.searcher.find_provenance,
+        )
+        for step in range(1, len(texts) + 1)
+    ]
+    filter = Filter(document_language=language)
+    compute, groups = kb.parts.words.features, Groups([len(p.near) for p in pools])
+    together = compute(texts, pools, filter)
+    for number, (text, pool) in enumerate(zip(texts, pools, strict=True)):
+        alone = compute([text], [pool], filter)
+        for name, values in alone.items():
+            beside = together[name][groups.owners == number]
+            assert beside.tobytes() == values.tobytes(), (text, name)
 
 
 def test_names_that_are_left_out_do_not_count(kb):

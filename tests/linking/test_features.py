@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.linking.candidates import Entry
+from spacy_sapbert.linking.coverage import Near, Shared
 from spacy_sapbert.linking.difference import compare, split_words
 from spacy_sapbert.linking.features import (
     EXCLUDED,
     FEATURES,
+    GROUPED,
     MISSING,
     MISSPELLED,
     OF_MENTION,
@@ -18,10 +20,8 @@ from spacy_sapbert.linking.features import (
     REAL,
     Features,
     FoundName,
-    Near,
     Pool,
     Provenance,
-    Shared,
     compare_words,
     compute_features,
     list_near,
@@ -48,18 +48,20 @@ def compute(
     """The features of a pool; none of the words of the mention are real but `real`."""
     words = list_words(mention, "english")
     shape = (len(pool.near), len(words))
+    known = {"heart": 1.0, "attack": 3.0}
     shared = Shared(
-        words=words,
-        weights=np.full(len(words), 2.0),
-        real=np.array([word in real for word in words]),
+        words=[words],
+        weights=np.full((1, len(words)), 2.0),
+        real=np.array([[word in real for word in words]]),
         covered=np.zeros(shape, bool) if covered is None else np.array(covered),
+        supports=lambda keys: np.zeros(keys.shape, bool),
         replaces=lambda word, other: 0.0,
-        adds=lambda word: 1.0,
-        name_weights={"heart": 1.0, "attack": 3.0},
+        adds=lambda words: dict.fromkeys(words, 1.0),
+        weigh=lambda words: {word: known.get(word, 4.0) for word in words},
         most=4.0,
     )
     pairs = list_near(mention, pool, lambda _: "english")
-    return compute_features(pool, pairs, shared)
+    return compute_features([pool], [pairs], shared)
 
 
 def test_features_of_three_concepts_by_hand():
@@ -129,20 +131,21 @@ def test_features_of_annotated_mentions_by_hand():
     pool = pool_concepts(names, lambda entry: provenance[entry.row])
     assert (pool.cuis, pool.first) == (["B", "A", "C"], "A")
     shared = Shared(
-        words=["mi"],
-        weights=np.ones(1),
-        real=np.ones(1, bool),
+        words=[["mi"]],
+        weights=np.ones((1, 1)),
+        real=np.ones((1, 1), bool),
         covered=np.array([[True], [False], [False]]),
+        supports=lambda keys: np.zeros(keys.shape, bool),
         replaces=lambda word, other: 0.0,
-        adds=lambda word: 1.0,
-        name_weights={},
+        adds=lambda words: dict.fromkeys(words, 1.0),
+        weigh=lambda words: dict.fromkeys(words, 2.0),
         most=2.0,
     )
     features = compute_features(
-        pool,
-        list_near("mi", pool, lambda _: "english"),
+        [pool],
+        [list_near("mi", pool, lambda _: "english")],
         shared,
-        counts={"A": 1, "B": 3, "": 1},
+        counts=[{"A": 1, "B": 3, "": 1}],
         concept_counts={"B": 5, "C": 2},
     )
     assert features.keys() >= {*FEATURES}
@@ -189,7 +192,9 @@ def test_features_of_annotated_mentions_by_hand():
 )
 def test_compare_words_by_hand(mention, name, expected):
     words, its = split_words(mention), split_words(name)
-    assert compare_words(Near(words, its, compare(words, its))) == expected
+    columns = compare_words([Near(words, its, compare(words, its))])
+    assert [*columns] == [*GROUPED["words"]]
+    assert tuple(column[0] for column in columns.values()) == expected
 
 
 @pytest.mark.parametrize(

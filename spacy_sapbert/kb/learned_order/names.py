@@ -249,7 +249,7 @@ def make_batch(
             rows = None if mention.kind in NILS else mention.rows
             without.append(Without(mention.concept, rows))
         features = searcher.agreement.features(
-            mention.text, pool, filter, around=near, without=without
+            [mention.text], [pool], filter, around=[near], without=without
         )
         right = None
         if mention.kind not in NILS and mention.cui in pool.near:

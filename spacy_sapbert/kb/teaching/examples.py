@@ -113,7 +113,9 @@ def make_examples(
     for text, (names, named, _) in found.items():
         pool = pool_concepts(names, known[None].find_provenance)
         without = known[None].hidden(pool)
-        features = searcher.agreement.features(text, pool, Filter(), without=without)
+        features = searcher.agreement.features(
+            [text], [pool], Filter(), without=without
+        )
         plain[text] = first_answer(prior, pool, features, {}, named=named)
     examples: list[TaughtExample] = []
     for (text, fold), cuis in queries.items():
@@ -121,12 +123,12 @@ def make_examples(
         pool = pool_concepts(found[text][0], known[fold].find_provenance)
         concept_counts = fold_counts.concept_counts(pool.cuis, fold)
         features = searcher.agreement.features(
-            text,
-            pool,
+            [text],
+            [pool],
             Filter(),
-            around=found[text][2],
+            around=[found[text][2]],
             without=known[fold].hidden(pool),
-            counts=counts,
+            counts=[counts],
             concept_counts=concept_counts,
         )
         named = found[text][1]
