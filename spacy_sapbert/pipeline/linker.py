@@ -111,6 +111,7 @@ class SapbertLinker(KbComponent):
         self.attrs = AttributeNames(cui_attr, candidates_attr, note_attr, codes_attr)
         self.long_form_attr = long_form_attr
         self.scorer = scorer
+        self.fitted: dict[str, tuple[LinkOptions, LinkOptions]] = {}
         set_extensions(self.attrs)
         super().__init__(
             nlp,
@@ -288,11 +289,19 @@ class SapbertLinker(KbComponent):
                 [mention_text(span, self.long_form_attr, kb) for _, span in spans],
                 labels=[span.label_ for _, span in spans],
                 documents=[number for number, _ in spans],
-                options=fit_language(options, lang),
+                options=self.fit(options, lang),
             )
             for (number, _), result in zip(spans, results, strict=True):
                 links[number].append(result)
         return links
+
+    def fit(self, options: LinkOptions, lang: str) -> LinkOptions:
+        """Return `fit_language`, which checks all options, of the last options."""
+        base, fitted = self.fitted.get(lang, (None, options))
+        if base is not options:
+            fitted = fit_language(options, lang)
+            self.fitted[lang] = options, fitted
+        return fitted
 
     def set_annotations(
         self, docs: Iterable[Doc], links: "Iterable[Sequence[Linked]]"

@@ -64,6 +64,19 @@ def test_linker_sets_cui_candidates_and_kb_id_together(nlp):
     assert doc.ents[0]._.link_note == "truncated"
 
 
+def test_options_are_fitted_to_a_language_again_if_they_change(own_kb):
+    linker = make_nlp(own_kb).get_pipe("sapbert_linker")
+    fitted = linker.fit(linker.options, "en")
+    assert fitted.filter.document_language == "en"
+    assert linker.fit(linker.options, "en") is fitted  # not checked again
+    of_call = linker.options.replace(k=2)  # a call with its own options
+    assert linker.fit(of_call, "en") == of_call.replace(filter=fitted.filter)
+    assert linker.fit(linker.options, "en") == fitted
+    linker.filter = {"deny": ["C0000001"]}
+    assert linker.fit(linker.options, "en").filter.deny == ("C0000001",)
+    assert linker.fit(linker.options, "de").filter.document_language == "de"
+
+
 def test_linker_keeps_the_candidates_of_what_is_not_linked(sample_kb):
     """With the probability of the first, so that others can decide differently."""
     nlp = make_nlp(sample_kb, k=3)
