@@ -42,6 +42,15 @@ class Mentions(NamedTuple):
         return Mentions(texts, vectors, named, self.barred[numbers], equal)
 
 
+class FoundRows(NamedTuple):
+    """Mentions and the names that they are; the fields are those of `Mentions`."""
+
+    texts: Sequence[str]
+    rows: dict[int, int]  # of each mention that is a name, by its number
+    barred: np.ndarray
+    equal: Sequence[frozenset[int]]
+
+
 class Nearest:
     """Searches index and 3-grams of a version, and caches what filters leave."""
 
@@ -64,9 +73,12 @@ class Nearest:
         self, texts: Sequence[str], vectors: np.ndarray, filter: Filter
     ) -> Mentions:
         """Return mentions with vectors; of a name that is left, that of its row."""
+        return self.set_vectors(self.find_rows(texts, filter), vectors)
+
+    def find_rows(self, texts: Sequence[str], filter: Filter) -> FoundRows:
+        """Find the rows of the names that mentions are, as far as a filter leaves."""
         found = self.names.find_named(texts, filter.document_language)
         filtered = self.resolve(filter)
-        named = np.zeros(len(texts), dtype=bool)
         barred = np.zeros(len(texts), dtype=bool)
         equal: list[frozenset[int]] = []
         rows: dict[int, int] = {}
@@ -80,12 +92,17 @@ class Nearest:
             elif names and filtered is not None:
                 concepts = [n.name.concept for n in names]
                 barred[number] = not filtered.concepts[concepts].any()
-        named[[*rows]] = True
-        if rows:
+        return FoundRows(texts, rows, barred, equal)
+
+    def set_vectors(self, found: FoundRows, vectors: np.ndarray) -> Mentions:
+        """Return mentions with vectors: of a name that of its row, else `vectors`."""
+        named = np.zeros(len(found.texts), dtype=bool)
+        named[[*found.rows]] = True
+        if found.rows:
             vectors = vectors.copy()
-            wanted = np.array([*rows.values()], dtype=np.int64)
-            vectors[[*rows]] = self.parts.index.vectors(wanted)
-        return Mentions(texts, vectors, named, barred, equal)
+            wanted = np.array([*found.rows.values()], dtype=np.int64)
+            vectors[[*found.rows]] = self.parts.index.vectors(wanted)
+        return Mentions(found.texts, vectors, named, found.barred, found.equal)
 
     def search(
         self, vectors: np.ndarray, k: int, filtered: FilterResult | None

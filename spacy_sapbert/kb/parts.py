@@ -1,6 +1,6 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -221,19 +221,29 @@ class EmbeddedTexts(NamedTuple):
         return EmbeddedTexts(*(values[numbers] for values in self))
 
 
-def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
-    """Embed texts; one with the token ids of a row has the vector of the row."""
+def embed_texts(
+    parts: Parts, texts: Sequence[str], *, needed: Container[str] | None = None
+) -> EmbeddedTexts:
+    """Embed texts; one with the token ids of a row has the vector of the row.
+
+    The encoder is not run for others than the `needed` ones; None = all are.
+    """
     token_ids, truncated = parts.encoder.tokenize(texts)
-    keys = [row_key(ids) for ids in token_ids]
-    rows = parts.store.rows_of_keys(keys)
-    new = {k: ids for k, ids in zip(keys, token_ids, strict=True) if k not in rows}
-    numbers = {key: number for number, key in enumerate([*rows, *new])}
-    vectors = parts.encoder.encode([*new.values()])
+    keys = [
+        row_key(ids) if needed is None or text in needed else None
+        for ids, text in zip(token_ids, texts, strict=True)
+    ]
+    rows = parts.store.rows_of_keys(filter(None, keys))
+    pairs = zip(keys, token_ids, strict=True)
+    new = {key: ids for key, ids in pairs if key and key not in rows}
+    vectors = [parts.encoder.encode([*new.values()])]
     if rows:
         of_rows = parts.index.vectors(np.array([*rows.values()], dtype=np.int64))
-        vectors = np.concatenate([of_rows, vectors])
+        vectors.insert(0, of_rows)
+    vectors.append(np.zeros((1, parts.encoder.width), dtype=np.float32))
+    numbers = {key: number for number, key in enumerate([*rows, *new, None])}
     return EmbeddedTexts(
-        vectors[[numbers[key] for key in keys]],
+        np.concatenate(vectors)[[numbers[key] for key in keys]],
         np.array(truncated, dtype=bool),
         np.array([*map(bool, token_ids)], dtype=bool),
     )

@@ -48,7 +48,7 @@ from .agreement import WordTable
 from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
-from .nearest import Mentions, Nearest, bound
+from .nearest import FoundRows, Mentions, Nearest, bound
 from .parts import EmbeddedTexts, Parts, embed_texts
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
@@ -135,41 +135,52 @@ class MentionSearch:
         texts = {q.text: read_mention(q.text) for q in queries if has_text(q.text)}
         if not texts:
             return results
-        distinct = [*dict.fromkeys(texts.values())]
-        embedded = embed_texts(self.parts, distinct)
-        numbers = {text: number for number, text in enumerate(distinct)}
-        by_filter: dict[Filter, dict[int, list[MentionQuery]]] = {}
+        by_filter: dict[Filter, dict[str, list[MentionQuery]]] = {}
         for query in queries:
             if query.text in texts:
                 of_filter = by_filter.setdefault(query.filter, {})
-                of_filter.setdefault(numbers[texts[query.text]], []).append(query)
-        for filter, of_filter in by_filter.items():
-            for start in range(0, len(of_filter), MENTIONS_AT_ONCE):
-                batch = [*of_filter][start : start + MENTIONS_AT_ONCE]
-                some = [distinct[number] for number in batch]
-                found = self.find_batch(some, embedded.take(batch), filter, options)
-                for number, result in zip(batch, found, strict=True):
-                    results.update(dict.fromkeys(of_filter[number], result))
+                of_filter.setdefault(texts[query.text], []).append(query)
+        batches = [
+            (self.nearest.find_rows(some[start : start + MENTIONS_AT_ONCE], f), f)
+            for f, of_filter in by_filter.items()
+            if (some := [*of_filter])
+            for start in range(0, len(some), MENTIONS_AT_ONCE)
+        ]
+        # The vector of a name is that of its row.
+        unnamed = {
+            text
+            for found, _ in batches
+            for number, text in enumerate(found.texts)
+            if number not in found.rows
+        }
+        distinct = [*dict.fromkeys(texts.values())]
+        embedded = embed_texts(self.parts, distinct, needed=unnamed)
+        numbers = {text: number for number, text in enumerate(distinct)}
+        for found, filter in batches:
+            some = embedded.take([numbers[text] for text in found.texts])
+            searched = self.find_batch(found, some, filter, options)
+            for text, result in zip(found.texts, searched, strict=True):
+                results.update(dict.fromkeys(by_filter[filter][text], result))
         return results
 
     def find_batch(
         self,
-        texts: Sequence[str],
+        found: FoundRows,
         embedded: EmbeddedTexts,
         filter: Filter,
         options: LinkOptions,
     ) -> Iterator[SearchResult]:
-        mentions = self.nearest.name(texts, embedded.vectors, filter)
+        mentions = self.nearest.set_vectors(found, embedded.vectors)
         # A name may have signs that the encoder cannot read in the mention.
         findable = mentions.named | embedded.usable
         searched = mentions.take(np.flatnonzero(findable).tolist())
-        found = iter(self.decide_mentions(searched, filter, options))
+        decided = iter(self.decide_mentions(searched, filter, options))
         for number, is_findable in enumerate(findable.tolist()):
             if not is_findable:
                 note = "no_vector" if embedded.readable[number] else "empty"
                 yield SearchResult([], note)
                 continue
-            result = next(found)
+            result = next(decided)
             if embedded.truncated[number] and result.note is None:
                 result = result._replace(note=TRUNCATED)
             yield result

@@ -5,7 +5,7 @@ import pytest
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named, choose_row
 from spacy_sapbert.kb.store import NameOfKey
-from spacy_sapbert.linking.filters import Filter
+from spacy_sapbert.linking.filters import UNTYPED, Filter
 from spacy_sapbert.vocabularies.concepts import Concept
 
 
@@ -33,6 +33,25 @@ def test_a_mention_of_names_of_several_concepts_is_the_one_written_most_alike(
     # A name with a tag is one without it too, but not the one written most alike.
     (tagged,) = kb.searcher.names.find_named(["asthma"], "")["asthma"]
     assert tagged.closeness == 1
+
+
+def test_the_encoder_is_not_run_for_a_mention_that_is_a_name(
+    make_kb, tmp_path, encoded
+):
+    """However it is written; if a filter leaves the name, whose vector it has."""
+    concepts = [
+        Concept("C1", ["Breast tumor"], types=["T191"]),
+        Concept("C2", ["Sore"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    mention = "breast tumours"
+    assert kb.embed([mention]).vectors.any()
+    encoded.clear()
+    (linked,) = kb.link([mention])
+    assert (linked.cui, linked.candidates[0]["score"], sum(encoded)) == ("C1", 1.0, 0)
+    found = kb.link([mention, "sores"], filter={"types": [UNTYPED]})
+    assert [one.cui for one in found] == [None, "C2"]
+    assert sum(encoded) == 1
 
 
 @pytest.mark.parametrize(

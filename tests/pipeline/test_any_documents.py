@@ -301,8 +301,8 @@ def test_linker_accepts_any_long_form(nlp):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
 def test_linker_has_no_concept_for_a_vector_of_nan(nlp, bad, monkeypatch):
-    def embed(parts: Any, texts: Any) -> Any:
-        embeddings = embed_texts(parts, texts)
+    def embed(parts: Any, texts: Any, **how: Any) -> Any:
+        embeddings = embed_texts(parts, texts, **how)
         embeddings.vectors[-1] = bad
         return embeddings
 
