@@ -187,10 +187,10 @@ def describe_first(
     """
     first = find_first(scores, groups)
     values = {name: features[name][first] for name in OF_FIRST}
-    for name in AHEAD:
-        others = features[name].copy()
-        others[first] = 0.0
-        values[f"{name}_ahead"] = values[name] - groups.highest(others, 0.0)
+    others = np.stack([features[name] for name in AHEAD], axis=1)
+    others[first] = 0.0
+    for name, highest in zip(AHEAD, groups.highest(others, 0.0).T, strict=True):
+        values[f"{name}_ahead"] = values[name] - highest
     values[MARGIN] = compute_margin(scores, groups)
     misspelled = features[MISSPELLED][first] != 0
     values[DOUBT] = (groups.any(features[REAL] == 0) & misspelled).astype(np.float64)

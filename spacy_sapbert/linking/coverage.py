@@ -178,18 +178,13 @@ def cover_words(pairs: WordPairs, names: Groups, shared: Shared) -> np.ndarray:
     A word of the mention may be a misspelled word of one of its nearest names, or be
     derived from one. `names` are those of each concept. Shape: (candidates, columns).
     """
-    cells = np.flatnonzero(~pairs.equal)
-    candidates = names.owners[pairs.cells.owners[cells]]
-    rows = pairs.rows[cells]
-    found = np.ones((len(names.sizes), pairs.content.shape[1]))
-    covered = shared.covered
-    for column in range(covered.shape[1]):
-        alike, replacing = np.zeros((2, len(found)))
-        np.maximum.at(alike, candidates, pairs.alike[rows, column])
-        np.maximum.at(replacing, candidates, pairs.replacing[rows, column])
-        others = np.where(alike > 0, alike, replacing)
-        found[:, column] = np.where(covered[:, column], 1.0, others)
-    return found[:, : covered.shape[1]]
+    width = shared.covered.shape[1]
+    alone = ~pairs.equal[:, None]  # words that the mention has not
+    alike, replacing = (
+        names.highest(pairs.cells.highest(table[pairs.rows, :width] * alone, 0.0), 0.0)
+        for table in (pairs.alike, pairs.replacing)
+    )
+    return np.where(shared.covered, 1.0, np.where(alike > 0, alike, replacing))
 
 
 def cover_names(pairs: WordPairs, shared: Shared) -> np.ndarray:

@@ -5,6 +5,7 @@ no sum, and no other value, changes with the mentions beside it.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,43 @@ class Groups:
 
     Attributes:
         sizes: The number of candidates of each mention. Shape: (mentions,).
+        starts: The place of its first candidate. Shape: (mentions,).
         owners: The number of the mention of each candidate. Shape: (candidates,).
-        places: The place of each candidate among those of its mention. The same shape.
     """
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int] | np.ndarray) -> None:
         self.sizes = np.array(sizes, dtype=np.int64)
-        self.owners = np.repeat(np.arange(len(sizes)), self.sizes)
-        starts = np.cumsum(self.sizes) - self.sizes
-        self.places = np.arange(len(self.owners)) - starts[self.owners]
+        self.starts = self.sizes.cumsum() - self.sizes
+        self.owners = np.arange(len(self.sizes)).repeat(self.sizes)
 
-    def highest(self, values: np.ndarray, initial: float = -np.inf) -> np.ndarray:
-        """Return the highest value of each mention. Shape: (mentions,)."""
-        found = np.full(len(self.sizes), initial)
-        np.maximum.at(found, self.owners, values)
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The place of each candidate in its mention. Shape: (candidates,)."""
+        return np.arange(len(self.owners)) - self.starts[self.owners]
+
+    def reduce(self, function: np.ufunc, values: np.ndarray, empty: Any) -> np.ndarray:
+        """Return what a function makes of the values of each mention.
+
+        `empty` = of a mention without candidates. Shape: (candidates, …) → (mentions,
+        …).
+        """
+        filled = self.sizes > 0
+        if len(filled) and filled.all():
+            return function.reduceat(values, self.starts)
+        shape = (len(filled), *values.shape[1:])
+        found = np.full(shape, empty, dtype=values.dtype)
+        if filled.any():
+            found[filled] = function.reduceat(values, self.starts[filled])
         return found
+
+    def highest(self, values: np.ndarray, least: float = -np.inf) -> np.ndarray:
+        """Return the highest values of each mention, or `least`. (mentions, …)"""
+        found = self.reduce(np.maximum, values, least)
+        return np.maximum(found, least) if least > -np.inf else found
 
     def lowest(self, values: np.ndarray) -> np.ndarray:
         """Return the lowest value of each mention. Shape: (mentions,)."""
-        found = np.full(len(self.sizes), np.inf)
-        np.minimum.at(found, self.owners, values)
-        return found
+        return self.reduce(np.minimum, values, np.inf)
 
     def gaps(self, values: np.ndarray) -> np.ndarray:
         """Return how far each value is below the highest. Shape: (candidates,)."""
@@ -43,7 +60,7 @@ class Groups:
 
     def any(self, chosen: np.ndarray) -> np.ndarray:
         """Return which mentions have a candidate that is chosen. Shape: (mentions,)."""
-        return np.bincount(self.owners[chosen], minlength=len(self.sizes)) > 0
+        return self.reduce(np.logical_or, chosen, False)
 
     def spread(self, values: np.ndarray, rest: Any) -> np.ndarray:
         """Return a row for each mention, with `rest` behind its candidates.

@@ -1,5 +1,6 @@
 """A learned order of candidates over `features`: a linear model, or boosted trees."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated
 
@@ -60,11 +61,10 @@ class Weights(BaseModel):
         """Return a score of each candidate. Shape: (candidates,)."""
         mean, scale, weight = self.arrays
         cosines = features["cosine"]
-        values = np.empty((len(cosines), len(self.names)))
-        for number, name in enumerate(self.names):
-            values[:, number] = features[name]
-        parts = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
+        columns = np.array([features[name] for name in self.names])
         # By candidate: the order of a sum does not change with their number.
+        values = np.ascontiguousarray(columns.reshape(-1, len(cosines)).T)
+        parts = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
         scores: np.ndarray = parts.sum(axis=1) + self.temperature * cosines
         return scores
 
@@ -106,18 +106,19 @@ class Ranker(BaseModel):
         """
         groups = groups or Groups([len(features["cosine"])])
         excluded = BEHIND * features[EXCLUDED]
-        scores: np.ndarray = (features["cosine"] - excluded).round(DIGITS)
-        if self.known is not None:
-            scores = self.linear_scores(features, groups)
+        linear = self.linear_scores(features, groups)
+        scores = linear
+        if self.known is None:
+            scores = (features["cosine"] - excluded).round(DIGITS)
         trees = self.taught or self.general
         if trees is None:
             return scores
         chosen = np.ones(len(scores), dtype=bool)
         if self.taught is None:
             chosen = is_known(features, groups)[groups.owners]
-        ordered = self.with_order(features, groups)
-        some = {name: ordered[name][chosen] for name in trees.names}
-        scores[chosen] = (trees.scores(some) - excluded[chosen]).round(DIGITS)
+        ordered = {**features, BEHIND_FIRST: -groups.gaps(linear)}
+        corrected = trees.scores(choose(ordered, trees.names, chosen))
+        scores[chosen] = (corrected - excluded[chosen]).round(DIGITS)
         return scores
 
     def linear_scores(self, features: Features, groups: Groups) -> np.ndarray:
@@ -126,15 +127,14 @@ class Ranker(BaseModel):
         known = is_known(features, groups)[groups.owners]
         for weights, chosen in ((self.known, known), (self.unknown, ~known)):
             if weights is not None and chosen.any():
-                names = ("cosine", *weights.names)
-                some = {name: features[name][chosen] for name in names}
+                some = choose(features, ("cosine", *weights.names), chosen)
                 scores[chosen] += weights.scores(some)
         return scores.round(DIGITS)
 
     def with_order(self, features: Features, groups: Groups) -> Features:
         """Return features with `BEHIND_FIRST`."""
-        scores = self.linear_scores(features, groups)
-        return {**features, BEHIND_FIRST: -groups.gaps(scores)}
+        gaps = groups.gaps(self.linear_scores(features, groups))
+        return {**features, BEHIND_FIRST: -gaps}
 
     @property
     def correction(self) -> "Ranker":
@@ -145,6 +145,13 @@ class Ranker(BaseModel):
         """Return an order learned from names with this correction of it."""
         names = ("known", "unknown", "general")
         return self.model_copy(update={name: getattr(of_names, name) for name in names})
+
+
+def choose(features: Features, names: Sequence[str], chosen: np.ndarray) -> Features:
+    """Return some features of chosen candidates."""
+    if chosen.all():
+        return features
+    return {name: features[name][chosen] for name in names}
 
 
 def is_known(features: Features, groups: Groups) -> np.ndarray:
