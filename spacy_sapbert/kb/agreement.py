@@ -51,6 +51,7 @@ IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
 LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
+MENTIONS_KEPT = 1_000  # whose words were read, about 1 KB each
 NO_HASHES = np.zeros(0, dtype=np.uint64)
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
 
@@ -90,6 +91,8 @@ class WordTable:
         self.places = arrays["places"]
         self.real = arrays["real"]
         self.totals = arrays["totals"].tolist()
+        self.name_words, self.name_starts = arrays["name_words"], arrays["name_starts"]
+        self.first_names = arrays["first_names"]
         self.store = store
         self.replacements = Replacements(arrays)
         self.replaces = lru_cache(WORDS_KEPT)(self.compute_replaced)
@@ -147,19 +150,21 @@ class WordTable:
         known = {*(hashes[english] if filter.is_english else hashes).tolist()}
         words = {word.word: word for word in read_mention_words(text, filter)}
         new = {w: word for w, word in words.items() if hash_word(w) not in known}
-        if not new or (
-            filter.is_english and len(split_words(text).content & new.keys()) != 1
-        ):
+        if not new:
             return None
+        names = None
+        if filter.is_english:
+            content = split_words(text).content
+            if len(content & new.keys()) == 1:
+                names = self.find_names_like(content, concept)
+            if not names:
+                return None
         found: list[Change] = []
-        for alias, origin, row in self.store.names_of_concept(concept):
-            rules = self.store.rules_of(origin)
-            if row in rows or (filter.is_english and rules != "english"):
+        for alias, origin, row in names or self.store.names_of_concept(concept):
+            if row in rows:
                 continue
-            mention = split_words(text, rules)
-            if len(mention.content.difference(list_words(alias, rules))) != 1:
-                continue  # before the name is split, which takes longer
-            name = split_words(alias, rules)
+            rules = self.store.rules_of(origin)
+            mention, name = split_words(text, rules), split_words(alias, rules)
             if len(mention.content ^ name.content) == 2:
                 difference = compare(mention, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
@@ -186,6 +191,33 @@ class WordTable:
                 ):
                     return change
         return None
+
+    def find_names_like(
+        self, words: Collection[str], concept: int
+    ) -> list[tuple[str, int, int | None]]:
+        """Return the names of a concept in English that have one word for another.
+
+        All names in English of an overlay. See `Store.names_of_concept`.
+        """
+        built = concept < len(self.first_names) - 1
+        if built:
+            first, last = self.first_names[concept : concept + 2]
+            starts = self.name_starts[first : last + 1]
+            names = Groups(np.diff(starts))
+            hashes = self.hashes[self.name_words[starts[0] : starts[-1]]]
+            wanted = np.array([*map(hash_word, words)], dtype=np.uint64)
+            has = names.any(hashes[:, None] == wanted).sum(axis=1)
+            like = (has == len(wanted) - 1) & (names.sizes == len(wanted))
+            if not like.any():
+                return []
+        english = [
+            name
+            for name in self.store.names_of_concept(concept)
+            if self.store.rules_of(name[1]) == "english"
+        ]
+        if not built:
+            return english
+        return [english[number] for number in np.flatnonzero(like).tolist()]
 
     def is_kind(self, word: str, name: Words) -> bool:
         """Return whether a word of a name says little of what it is: "disease"."""
@@ -373,12 +405,18 @@ def read_words(
     return hashes, np.array([*words.values()], dtype=bool)
 
 
-def read_mention_words(text: str, filter: Filter) -> list[HashedWord]:
+def read_mention_words(text: str, filter: Filter) -> Sequence[HashedWord]:
     """Return the distinct words of a mention, by the rules that may be its own."""
-    rules: list[Rules] = ["english"]
-    if not filter.is_english:
-        own = RULES.get(filter.document_language.lower(), "other")
-        rules = [*dict.fromkeys([own, "english"])]
+    if filter.is_english:
+        return hash_words_of(text, "english")
+    own = RULES.get(filter.document_language.lower(), "other")
+    return hash_words_of(text, own)
+
+
+@lru_cache(maxsize=MENTIONS_KEPT)
+def hash_words_of(text: str, own: Rules) -> tuple[HashedWord, ...]:
+    """Return the distinct words of a mention, by rules of a language and English."""
+    rules: dict[Rules, None] = dict.fromkeys((own, "english"))
     folded = [list_words(text, each) for each in rules]
     # A numeral and a letter may be two words in one language and one in another.
     same = [words for words in folded if len(words) == len(folded[-1])]
@@ -388,10 +426,10 @@ def read_mention_words(text: str, filter: Filter) -> list[HashedWord]:
         if is_abbreviation(piece) or is_acronym(piece)
         for word in list_words(piece, "english")
     }
-    return [
+    return tuple(
         hash_folds(folds, short=folds[-1] in short)
         for folds in dict.fromkeys(zip(*same, strict=True))
-    ]
+    )
 
 
 @lru_cache(maxsize=WORDS_KEPT)

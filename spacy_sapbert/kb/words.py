@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..linking.difference import is_exact
+from ..linking.difference import Words, is_exact
 from ..linking.opposites import NEGATING_WORDS
-from ..linking.text import fold_piece, hash_word, list_words
+from ..linking.text import fold_piece, hash_word
 from ..linking.word_likeness import SHORTEST_NEW_STEM, list_stems, read_words
 from .store import Store
 
@@ -29,6 +29,11 @@ FILES: dict[str, str] = {
     # hashes of English words, and of stems of words, ascending
     "real": "<u8",
     "totals": "<i8",  # names that may be in English, and all names (2,)
+    # Of names that may be in English, concept by concept: places in `hashes` of the
+    # words with a meaning, the first of each name, and the first name of each concept
+    "name_words": "<i4",
+    "name_starts": "<i8",  # (names + 1,)
+    "first_names": "<i8",  # (concepts + 1,)
 }
 
 
@@ -65,15 +70,18 @@ def build_words(store: Store, folder: Path) -> WordsOfNames:
     totals = [0, 0]
     # Arrays of 4 bytes, since there may be ten million names.
     flat, lengths, concepts = array("i"), array("i"), array("i")
+    terms, name_starts, first_names = array("i"), array("q", [0]), array("q", [0])
     for concept, names in groupby(store.names_by_concept(), lambda name: name[0]):
         starts += [starts[-1]] * (concept + 1 - len(starts))
+        first_names.extend([totals[0]] * (concept + 1 - len(first_names)))
         words: dict[int, bool] = {}
         for _, alias, origin in names:
             rules = store.rules_of(origin)
             is_english = rules == "english"
             totals[0] += is_english
             totals[1] += 1
-            folded = list_words(alias, rules)
+            split = Words(alias, rules)
+            folded = split.words
             for word in dict.fromkeys(folded):
                 number = numbers.setdefault(word, len(numbers))
                 if number == len(counts[0]):
@@ -82,12 +90,16 @@ def build_words(store: Store, folder: Path) -> WordsOfNames:
                 counts[0][number] += is_english
                 counts[1][number] += 1
                 words[number] = words.get(number, False) or is_english
+            if is_english:
+                terms.extend(map(numbers.__getitem__, split.terms))
+                name_starts.append(len(terms))
             if is_english and 0 < len(folded) <= MOST_WORDS:
                 flat.extend(map(numbers.__getitem__, folded))
                 lengths.append(len(folded))
                 concepts.append(concept)
         packed.append(np.array([2 * n + e for n, e in sorted(words.items())], "<i4"))
         starts.append(starts[-1] + len(words))
+        first_names.append(totals[0])
     hashes = np.array([*map(hash_word, numbers)], dtype="<u8")
     order = np.argsort(hashes)
     ranks = np.empty(len(order), dtype=np.int64)
@@ -105,6 +117,9 @@ def build_words(store: Store, folder: Path) -> WordsOfNames:
         "places": 2 * ranks[every >> 1] + (every & 1) if len(every) else every,
         "real": np.unique(np.array(real, dtype="<u8")),
         "totals": np.array(totals, dtype="<i8"),
+        "name_words": ranks[terms],
+        "name_starts": np.array(name_starts),
+        "first_names": np.array(first_names),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, values in arrays.items():

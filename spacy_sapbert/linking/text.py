@@ -393,7 +393,7 @@ def split_text(
             continue
         if not piece.isalpha() and (mark := POSSESSIVE.search(piece)):
             end = start + mark.start()
-        words += folded
+        words.append(folded[0])
         starts.append(start)
         ends.append(end)
     if rules == "english" and NON in words:

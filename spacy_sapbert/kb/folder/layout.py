@@ -25,6 +25,7 @@ WORDS = "words"
 WORD_FILES = (
     *("hashes", "english", "every"),
     *("starts", "places", "real", "totals"),
+    *("name_words", "name_starts", "first_names"),
     *("pairs", "supports", "context_starts", "contexts", "owners", "added"),
 )
 ENGLISH = "english_words"
