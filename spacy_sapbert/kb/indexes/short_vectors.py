@@ -78,7 +78,12 @@ class ShortIndex:
         at_once = max(1, ROWS_AT_ONCE // max(1, found))
         for start in range(0, len(queries), at_once):
             part = slice(start, start + at_once)
-            self.search_graph(project(queries[part], self.matrix), rows[part])
+            # The length of a query changes no order.
+            short = (
+                queries[part] if self.matrix is None else queries[part] @ self.matrix
+            )
+            self.search_graph(short, rows[part])
+            rows[part].sort(axis=1)  # names of a concept are read at once
             vectors = self.vectors(rows[part].clip(0).ravel())
             vectors = vectors.reshape(*rows[part].shape, self.width)
             scores[part] = np.einsum("nkd,nd->nk", vectors, queries[part])
