@@ -259,5 +259,5 @@ def add_concepts(known: Ranked, ranked: Iterable[RankedEntry], *, k: int) -> Ran
 
 def bound(cosines: np.ndarray) -> np.ndarray:
     """Return cosines in float64, between −1 and 1 whatever an index holds."""
-    bounded: np.ndarray = np.nan_to_num(cosines.astype(np.float64), nan=-1.0)
-    return bounded.clip(-1, 1)
+    bounded: np.ndarray = np.fmin(np.fmax(cosines.astype(np.float64), -1), 1)
+    return bounded

@@ -5,7 +5,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -27,6 +27,10 @@ OF_CONCEPTS = (
     "SELECT cui, {0} FROM {1} JOIN concepts ON id = concept "
     "WHERE cui IN ({{}}) ORDER BY {0}"
 )
+
+
+# five times as fast as `Entry._make`
+make_entry = partial(tuple.__new__, Entry)
 
 
 def row_key(token_ids: Sequence[int]) -> bytes:
@@ -90,7 +94,7 @@ class Store:
         """Return every name on some rows, by row, in the order of CUI and alias."""
         by_row: dict[int, list[Entry]] = {}
         found = self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows))
-        for entry in map(Entry._make, found):  # many for a text
+        for entry in map(make_entry, found):  # many for a text
             by_row.setdefault(entry.row, []).append(entry)
         for entries in by_row.values():
             if len(entries) > 1:
