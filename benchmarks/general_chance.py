@@ -187,7 +187,8 @@ def compare(
         )
         scores = features["cosine"] if named else ranker.scores(features)
         number = int(scores.argmax())
-        described = describe_first(features, scores, Groups([len(scores)]))
+        groups = Groups([len(scores)])
+        described = describe_first(features, scores, groups, np.array([number]))
         first[model] = {name: float(value[0]) for name, value in described.items()}
         right[model] = pool.cuis[number] in mention.cuis
         if not named and (

@@ -118,8 +118,7 @@ class Chance(BaseModel):
             for name, weight in self.taught.weights.items():
                 logits = logits + weight * values[name]
             logits = logits + self.taught.intercept
-        first = find_first(scores, groups)
-        pairs = zip(logits.tolist(), features[EXCLUDED][first].tolist(), strict=True)
+        pairs = zip(logits.tolist(), values[EXCLUDED].tolist(), strict=True)
         return [0.0 if excluded else squash(logit) for logit, excluded in pairs]
 
     def probability(
@@ -138,13 +137,13 @@ class Chance(BaseModel):
     ) -> dict[str, np.ndarray]:
         """Return `PRIOR`, `MARGIN`, and `OF_TAUGHT` as far as there are annotations.
 
-        Shape of each: (mentions,).
+        Also `EXCLUDED` of the first candidate. Shape of each: (mentions,).
         """
         first = find_first(scores, groups)
-        described = describe_first(features, scores, groups)
+        described = describe_first(features, scores, groups, first)
         values = {
             name: features[name][first]
-            for name in OF_TAUGHT
+            for name in (EXCLUDED, *OF_TAUGHT)
             if self.taught is not None or name in features
             if name not in (PRIOR, MARGIN)
         }
@@ -179,13 +178,12 @@ def compute_margin(scores: np.ndarray, groups: Groups) -> np.ndarray:
 
 
 def describe_first(
-    features: Features, scores: np.ndarray, groups: Groups
+    features: Features, scores: np.ndarray, groups: Groups, first: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the values of `OF_CHANCE` of the candidates with the highest scores.
+    """Return the values of `OF_CHANCE` of the `first` candidates, from `find_first`.
 
     Shape of each: (mentions,).
     """
-    first = find_first(scores, groups)
     values = {name: features[name][first] for name in OF_FIRST}
     others = np.stack([features[name] for name in AHEAD], axis=1)
     others[first] = 0.0

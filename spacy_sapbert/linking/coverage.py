@@ -5,6 +5,7 @@ word of the names of a mention has a row, each word of the mention a column.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 import numpy as np
@@ -98,19 +99,20 @@ def pair_words(near: Sequence[Sequence[Near]], shared: Shared) -> WordPairs:
     rows_of: list[int] = []
     for names, own, real in zip(near, shared.words, shared.real.tolist(), strict=True):
         columns = {word: column for column, word in enumerate(own)}
-        numbers: dict[str, int] = {}
-        first_row, before = len(words), None
-        for mention, name, _ in names:
+        before = None
+        for mention, _, _ in names:
             if mention is not before:
                 before = mention
                 for word in mention.terms:  # other rules may fold it in another way
                     columns.setdefault(word, len(columns))
                 contents.append([columns[word] for word in mention.terms])
             content_of.append(len(contents) - 1)
-            for word in (*name.terms, name.head):
-                numbers.setdefault(word, first_row + len(numbers))
-            rows += [numbers[word] for word in name.terms]
-            heads.append(numbers[name.head])
+        terms = [*chain(*[name.terms for _, name, _ in names])]
+        ends = [name.head for _, name, _ in names]
+        distinct = dict.fromkeys(chain(terms, ends))
+        numbers = dict(zip(distinct, count(len(words)), strict=False))
+        rows += [numbers[word] for word in terms]
+        heads += [numbers[word] for word in ends]
         words += numbers
         same += [columns.get(word, -1) for word in numbers]
         columns_of.append(columns)

@@ -192,7 +192,7 @@ class Words:
     @cached_property
     def terms(self) -> tuple[str, ...]:
         """Those of `content`, in the order of the text."""
-        return tuple(w for w in dict.fromkeys(self.words) if w in self.content)
+        return tuple([w for w in dict.fromkeys(self.words) if w in self.content])
 
     @cached_property
     def numbers(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from .coverage import (
     divide,
     pair_words,
 )
-from .difference import Kind, compare, split_words
+from .difference import Kind, Words, compare, split_words
 from .groups import Groups
 from .text import Rules, is_abbreviation, is_acronym
 from .word_likeness import is_slip
@@ -31,6 +31,7 @@ SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MOST_EDITS = 5  # more are as many
 MOST_LETTERS, MOST_WORDS = 60, 10  # of a mention; more are as many
 MISSING = 30  # rank of a concept without such a name
+COUNTED = 8  # values of `count_words`
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
 # What excludes a concept if none of its names has the words of the mention
 IN_WORDS = frozenset((Kind.NUMBER, Kind.LETTER, Kind.SIGN, Kind.OPPOSITE, Kind.STEM))
@@ -100,6 +101,9 @@ OF_NAMES = (
     "vocabulary_rank",
     *(n for g in ("3-grams", "characters", "words", "coverage") for n in GROUPED[g]),
 )
+
+# Also how far each candidate is below the best one
+GAPPED = ("cosine", "ngrams", "characters", "covered", "name_covered")
 
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
 
@@ -318,12 +322,12 @@ def compute_features(
     compared = [*chain(*of_mentions)]
     pairs = pair_words(of_mentions, shared)
 
-    def share(weights: Sequence[float], totals: Sequence[float]) -> np.ndarray:
-        return divide(to_array(weights), to_array(totals)[groups.owners])
-
-    cosines = to_array([names.cosine for names in near])
-    similarities = to_array([names.similarity for names in near])
-    vocabulary = to_array([names.vocabulary for names in near])
+    found = [
+        (n.cosine, n.similarity, n.vocabulary, n.vocabulary_weight, n.ngrams_weight)
+        for n in near
+    ]
+    cosines, similarities, vocabulary, *weighed = to_array(found).reshape(-1, 5).T
+    totals = to_array([(p.vocabulary_weight, p.ngrams_weight) for p in pools])
     edits, characters = count_edits(compared, names)
     shares = cover_words(pairs, names, shared)
     excluded = find_excluded(near_names, shares, shared)
@@ -337,30 +341,19 @@ def compute_features(
     near_words = (shares > 0) & ~shared.covered & ~real
     features: dict[str, np.ndarray] = {
         "cosine": cosines,
-        "cosine_gap": groups.gaps(cosines),
-        "vocabulary_share": share(
-            [names.vocabulary_weight for names in near],
-            [pool.vocabulary_weight for pool in pools],
-        ),
+        "vocabulary_share": divide(weighed[0], totals[groups.owners, 0]),
         "vocabulary_rank": rank_values(vocabulary, groups),
         "ngrams": similarities,
-        "ngrams_gap": groups.gaps(similarities),
-        "ngrams_share": share(
-            [names.ngrams_weight for names in near],
-            [pool.ngrams_weight for pool in pools],
-        ),
+        "ngrams_share": divide(weighed[1], totals[groups.owners, 1]),
         "ngrams_rank": rank_values(similarities, groups),
         "characters": characters,
-        "characters_gap": groups.gaps(characters),
         "edits": edits,
         "edits_gap": edits - groups.lowest(edits)[groups.owners],
         "slip": slips,
         **compare_words([of_concept[0] for of_concept in of_concepts]),
         "covered": covered,
-        "covered_gap": groups.gaps(covered),
         "unnamed": rarest / shared.most,
         "name_covered": name_covered,
-        "name_covered_gap": groups.gaps(name_covered),
         "head_covered": names.highest(cover_heads(pairs), 0.0),
         MISSPELLED: np.maximum(near_words.any(axis=1), slips),
         REAL: 1.0 - doubtful[groups.owners],
@@ -369,6 +362,8 @@ def compute_features(
         **describe_mentions(of_mentions, cosines, shared, around, groups),
         **weigh_changes(compared, names, shared),
     }
+    gaps = groups.gaps(np.stack([features[name] for name in GAPPED], axis=1))
+    features |= {f"{n}_gap": gap for n, gap in zip(GAPPED, gaps.T, strict=True)}
     if counts is not None:
         features |= {
             "vocabulary_cosine": vocabulary,
@@ -492,20 +487,25 @@ def log_counts(counts: Iterable[float]) -> np.ndarray:
 
 def compare_words(near: Sequence[Near]) -> dict[str, np.ndarray]:
     """Return the features of the group "words". Shape of each: (near,)."""
-    texts = [(each.mention, each.name) for each in near]
-    shared = to_array([len(mine.content & its.content) for mine, its in texts])
-    mine, its = (to_array([len(pair[n].content) for pair in texts]) for n in (0, 1))
-    numbers = [(mention.numbers, name.numbers) for mention, name in texts]
-    return {
-        "words_in_name": divide(shared, mine),
-        "words_in_mention": divide(shared, its),
-        "words_shared": divide(shared, mine + its - shared),
-        "more_words": to_array([len(b.words) - len(a.words) for a, b in texts]),
-        "same_last_word": to_array([a.words[-1:] == b.words[-1:] for a, b in texts]),
-        "same_first_word": to_array([a.words[:1] == b.words[:1] for a, b in texts]),
-        "same_numbers": to_array([a == b for a, b in numbers]),
-        "other_numbers": to_array([bool(a and b and a != b) for a, b in numbers]),
-    }
+    values = to_array([count_words(each.mention, each.name) for each in near])
+    shared, mine, its, *rest = values.reshape(-1, COUNTED).T
+    shares = (divide(shared, whole) for whole in (mine, its, mine + its - shared))
+    return dict(zip(GROUPED["words"], (*shares, *rest), strict=True))
+
+
+def count_words(mention: Words, name: Words) -> tuple[float, ...]:
+    """Return how many words both have, and each; then the features without shares."""
+    numbers, others = mention.numbers, name.numbers
+    return (
+        len(mention.content & name.content),
+        len(mention.content),
+        len(name.content),
+        len(name.words) - len(mention.words),
+        mention.words[-1:] == name.words[-1:],
+        mention.words[:1] == name.words[:1],
+        numbers == others,
+        bool(numbers and others and numbers != others),
+    )
 
 
 def weigh_changes(

@@ -30,19 +30,23 @@ class Groups:
         """The place of each candidate in its mention. Shape: (candidates,)."""
         return np.arange(len(self.owners)) - self.starts[self.owners]
 
+    @cached_property
+    def filled(self) -> np.ndarray | None:
+        """Which mentions have candidates; None = all of them. Shape: (mentions,)."""
+        filled: np.ndarray = self.sizes > 0
+        return None if len(filled) and filled.all() else filled
+
     def reduce(self, function: np.ufunc, values: np.ndarray, empty: Any) -> np.ndarray:
         """Return what a function makes of the values of each mention.
 
         `empty` = of a mention without candidates. Shape: (candidates, …) → (mentions,
         …).
         """
-        filled = self.sizes > 0
-        if len(filled) and filled.all():
+        if self.filled is None:
             return function.reduceat(values, self.starts)
-        shape = (len(filled), *values.shape[1:])
-        found = np.full(shape, empty, dtype=values.dtype)
-        if filled.any():
-            found[filled] = function.reduceat(values, self.starts[filled])
+        found = np.full((len(self.sizes), *values.shape[1:]), empty, dtype=values.dtype)
+        if self.filled.any():
+            found[self.filled] = function.reduceat(values, self.starts[self.filled])
         return found
 
     def highest(self, values: np.ndarray, least: float = -np.inf) -> np.ndarray:
@@ -55,7 +59,7 @@ class Groups:
         return self.reduce(np.minimum, values, np.inf)
 
     def gaps(self, values: np.ndarray) -> np.ndarray:
-        """Return how far each value is below the highest. Shape: (candidates,)."""
+        """Return how far each value is below the highest. Shape: (candidates, …)."""
         return self.highest(values)[self.owners] - values
 
     def any(self, chosen: np.ndarray) -> np.ndarray:

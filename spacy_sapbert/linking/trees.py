@@ -81,14 +81,15 @@ class Trees(BaseModel):
     def scores(self, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return a score of each candidate. Shape: (candidates,)."""
         asked, thresholds, values = self.arrays
-        columns = np.stack([features[name] for name in self.names], axis=1)
-        scores = np.zeros(len(columns))
-        for start in range(0, len(columns), AT_ONCE):
-            some = columns[start : start + AT_ONCE]
-            places = np.zeros((len(some), len(asked)), dtype=np.int64)
-            for numbers, limits in zip(asked.T, thresholds.T, strict=True):
-                places = 2 * places + (some[:, numbers] > limits)
-            picked = values[np.arange(len(values)), places]  # (candidates, trees)
+        columns = np.array([features[name] for name in self.names])
+        starts = np.arange(len(values))[:, None] * values.shape[1]
+        scores = np.zeros(columns.shape[1])
+        for start in range(0, len(scores), AT_ONCE):
+            some = columns[:, start : start + AT_ONCE].take(asked.T, axis=0)
+            answers = np.zeros(some.shape[1:], dtype=np.int64)  # (trees, candidates)
+            for larger in some > thresholds.T[:, :, None]:
+                answers = 2 * answers + larger
+            picked = values.ravel().take((starts + answers).T)
             # By candidate: the order of a sum does not change with their number.
             scores[start : start + AT_ONCE] = picked.sum(axis=1)
         return scores

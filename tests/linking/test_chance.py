@@ -16,6 +16,7 @@ from spacy_sapbert.linking.chance import (
     Taught,
     compute_margin,
     describe_first,
+    find_first,
     load_chance,
 )
 from spacy_sapbert.linking.features import EXCLUDED, MISSPELLED, REAL, Features
@@ -48,7 +49,10 @@ def test_margin_by_hand(scores, margin):
 
 def test_first_candidate_by_hand():
     features = make_features(2, standard=[0.5, 0.9], covered=[1, 0.25], letters=[7, 7])
-    first = describe_first(features, np.array([0.0, 1.0]), Groups([2]))
+    scores, groups = np.array([0.0, 1.0]), Groups([2])
+    (place,) = find_first(scores, groups)
+    assert place == 1
+    first = describe_first(features, scores, groups, np.array([place]))
     assert first.keys() == {*OF_CHANCE}
     assert (first["standard"], first["covered"], first["letters"]) == (0.9, 0.25, 7)
     assert first["standard_ahead"] == pytest.approx(0.4)
@@ -56,7 +60,8 @@ def test_first_candidate_by_hand():
     assert first[MARGIN] == 1
     for real, misspelled, doubt in ((1, 1, 0), (0, 0, 0), (0, 1, 1)):
         features |= {REAL: np.full(2, real), MISSPELLED: np.full(2, misspelled)}
-        assert describe_first(features, np.ones(2), Groups([2]))["doubt"] == doubt
+        first = describe_first(features, np.ones(2), groups, np.zeros(1, int))
+        assert first["doubt"] == doubt
 
 
 def test_probability_by_hand():
