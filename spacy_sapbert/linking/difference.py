@@ -324,7 +324,9 @@ def compare(mention: Words, name: Words) -> Difference:
         if is_other_abbreviation(mention.clean, name.clean):
             kind = Kind.ABBREVIATION
         return Difference((*changes, Change(kind, mention.clean, name.clean)))
-    exact = compare_exact(mention.exact, name.exact, mention.words)
+    exact: list[Change] = []
+    if mention.exact and name.exact:
+        exact = compare_exact(mention.exact, name.exact, mention.words)
     changes += exact
     if mention.negated != name.negated:
         mine, its = (" ".join(NEGATING_WORDS & {*t.words}) for t in (mention, name))
@@ -381,7 +383,7 @@ def compare_exact(
 
     "type 2 diabetes" is a kind of "diabetes", but "type 2" is not "type 1".
     """
-    if not mention or not name or mention == name:
+    if mention == name:
         return []
     mine, its = mention - name, name - mention
     if not mine or not its:

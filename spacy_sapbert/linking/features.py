@@ -267,12 +267,11 @@ def list_near(
     """
     near: list[list[Near]] = []
     for names in pool.near.values():
+        entries = [names.similar, names.nearest]  # the best by 3-grams comes first
+        if names.similar.alias == names.nearest.alias:
+            del entries[0]
         of_concept: list[Near] = []
-        # The best by 3-grams comes first.
-        for entry in {
-            names.similar.alias: names.similar,
-            names.nearest.alias: names.nearest,
-        }.values():
+        for entry in entries:
             rules = rules_of(entry)
             words, name = split_words(mention, rules), split_words(entry.alias, rules)
             of_concept.append(Near(words, name, compare(words, name)))

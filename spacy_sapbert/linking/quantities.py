@@ -135,6 +135,7 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
+BLANK = re.compile(r"\s")
 ENDS = r"(?![^\W_])"  # of a word
 OF_KIND_LENGTH = 10
 BEFORE_HYPHEN = re.compile(r"[^\W\d_]-$")
@@ -236,7 +237,7 @@ class Unit(NamedTuple):
 
 def clean(text: str) -> str:
     """Return a text of the same length with signs as they are typed."""
-    text = re.sub(r"\s", " ", text)
+    text = BLANK.sub(" ", text)
     if text.isascii():
         return text
     return "".join(map(clean_character, text))

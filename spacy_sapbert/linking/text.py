@@ -295,7 +295,8 @@ def clean_text(text: str) -> str:
 
     A word that a line breaks at a hyphen keeps the hyphen alone.
     """
-    text = BROKEN.sub("-", text)
+    if "\n" in text:
+        text = BROKEN.sub("-", text)
     if not text.isascii():
         text = normalize("NFKC", text.translate(TYPING))
         # A lone surrogate can be neither stored nor tokenised.
@@ -470,17 +471,20 @@ def drop_articles(text: str, words: list[str], starts: Sequence[int]) -> list[st
 @lru_cache(maxsize=WORDS_KEPT)
 def fold_piece(piece: str, rules: Rules) -> tuple[str, ...]:
     """Return the folded words of a piece: one, or a numeral and a letter."""
-    mixed = ROMAN_LETTER.fullmatch(piece) or LOWER_ROMAN_LETTER.fullmatch(piece)
+    mixed = piece[:1] in "IVXivx" and (
+        ROMAN_LETTER.fullmatch(piece) or LOWER_ROMAN_LETTER.fullmatch(piece)
+    )
     if mixed and mixed["roman"].lower() in ROMAN:
         return ROMAN[mixed["roman"].lower()], mixed["letter"].lower()
     if piece in SIGNS:
         return (SIGNS[piece],)
-    word = fold_letters(POSSESSIVE.sub("", piece))
+    word = fold_letters(piece if piece.isalpha() else POSSESSIVE.sub("", piece))
     if rules == "english" and (value := NUMBERS.get(word.replace("-", " "))):
         return (str(value),)
     if len(word) < 9 and (sign := SIGNS.get(word.strip())):
         return (sign,)
-    word = NOT_IN_A_WORD.sub("", word)
+    if not word.isalpha():
+        word = NOT_IN_A_WORD.sub("", word)
     if word[:1].isdigit() or word[:1] == ".":
         return (fold_number(word),)
     if len(word) == 1 and word in GREEK:
