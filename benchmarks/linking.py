@@ -163,7 +163,7 @@ def run_side(worker: Worker, folder: Path, cores: Sequence[int]) -> dict[str, An
     started = time.monotonic()
     arguments = [worker.kind, json.dumps(worker.settings), str(result), str(started)]
     subprocess.run(
-        [os.fspath(worker.python), "-P", code, *arguments],
+        [os.fspath(worker.python), "-I", code, *arguments],
         check=True,
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": str(len(cores))},

@@ -1,5 +1,4 @@
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +29,12 @@ PUBTATOR = """1|t|Fever after a heart attack
 
 
 @pytest.mark.usefixtures("new_process")
-def test_linking_measures_another_version_in_turns(exported_kb, tmp_path, monkeypatch):
+def test_linking_measures_another_version_in_turns(exported_kb, tmp_path):
     gold = tmp_path / "gold.txt"
     gold.write_text(PUBTATOR, "utf8")
     page = tmp_path / "page.md"
     part = "<!-- linking: start -->\n\n<!-- linking: end -->\n"
     page.write_text(f"Before\n{part}", "utf8")
-    # The other version is this one, found as an installed package is.
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     options = ["--kb", exported_kb, "--label", "Disease", "--page", page]
     options += ["--before", sys.executable, "--rounds", 1, "--cores", 1]
     done: Any = invoke(gold, *options, app=app)
