@@ -182,8 +182,10 @@ def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch
             monkeypatch.setattr(module, name, 7)
     monkeypatch.setattr(hnsw, "BLOCK_BYTES", 1000)
     parts = form.make(tmp_path / "parts", vectors)
+    # sums of floats; faiss rounds those of its graph to bytes
+    sums = {".pca", ".hnsw"} if form.settings.get("pca") else set()
     for path in (tmp_path / "whole").iterdir():
-        if path.suffix != ".pca":  # sums of floats
+        if path.suffix not in sums:
             assert (tmp_path / "parts" / path.name).read_bytes() == path.read_bytes()
     for (mine, of_mine), (its, of_its) in (
         (parts.search(queries, 20), (rows, scores)),
