@@ -157,8 +157,8 @@ class MentionSearch:
         embedded = embed_texts(self.parts, distinct, needed=unnamed)
         numbers = {text: number for number, text in enumerate(distinct)}
         for found, filter in batches:
-            some = embedded.take([numbers[text] for text in found.texts])
-            searched = self.find_batch(found, some, filter, options)
+            vectors = embedded.take([numbers[text] for text in found.texts])
+            searched = self.find_batch(found, vectors, filter, options)
             for text, result in zip(found.texts, searched, strict=True):
                 results.update(dict.fromkeys(by_filter[filter][text], result))
         return results
