@@ -35,7 +35,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     assert "slower search" not in result.output
     manifest = load_kb(kb).manifest
     assert manifest.index.settings["M"] == 8
-    assert manifest.index.settings["ef_construction"] == 200
+    assert manifest.index.settings["ef_construction"] == 400
     assert manifest.encoder.pooling == "cls"
     assert manifest.encoder.max_length == 25
     assert manifest.threshold == 0.4
