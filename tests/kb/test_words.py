@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from spacy_sapbert.kb.agreement import Without
+from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
 from spacy_sapbert.linking.coverage import Shared
+from spacy_sapbert.linking.difference import split_words
 from spacy_sapbert.linking.features import EXCLUDED, FoundName, pool_concepts
 from spacy_sapbert.linking.filters import Filter
 from spacy_sapbert.linking.groups import Groups
@@ -209,3 +211,39 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
     # What is contradicted is not linked, whatever its probability, but shown.
     (linked,) = kb.link(["bacterial pneumonia"], threshold=0)
     assert linked.note == "excluded" or linked.candidates[0]["cui"] != "C1"
+
+
+@pytest.mark.parametrize("added", [[], ["fungal pneumonia"]])
+def test_names_with_one_word_for_another_are_found_by_numbers(make_kb, tmp_path, added):
+    """As by reading all names; of an overlay there are more, which are read."""
+    concepts = [
+        Concept("C1", ["viral pneumonia", "virus pneumonia of lung", "Pneumonias"]),
+        Concept("C2", ["bacterial pneumonia"], languages={"SPA": [0]}),
+        Concept("C3", ["pneumonia type 2", "of the", "viral rash"]),
+    ]
+    kb = load_kb(make_kb(tmp_path, concepts))
+    if added:
+        kb = add_concepts(kb, [Concept("C1", ["viral pneumonia", *added])])
+    names_of = {c: kb.store.names_of_concept(n) for c, n in number_concepts(kb)}
+    for text in ("fungal pneumonia", "rash", "viral lesion of the lung", "type 3"):
+        content = split_words(text).content
+        for cui, number in number_concepts(kb):
+            like = []
+            for alias, origin, _ in names_of[cui]:
+                words = split_words(alias).content
+                if kb.store.rules_of(origin) == "english":
+                    like += [alias] * (
+                        len(content - words) == len(words - content) == 1
+                    )
+            found = [
+                name[0] for name in kb.parts.words.find_names_like(content, number)
+            ]
+            if cui == "C1" and added:
+                assert {*like} <= {*found} <= {name[0] for name in names_of[cui]}
+                assert added[0] in found
+            else:
+                assert found == like, (text, cui)
+
+
+def number_concepts(kb: KnowledgeBase) -> list[tuple[str, int]]:
+    return [*kb.store.numbers_of_cuis(kb.store.cuis()).items()]
