@@ -116,14 +116,15 @@ class Hnsw(Backend):
     def load(self, paths: Mapping[str, Path], *, rows: int, width: int) -> Index:
         path, short = paths[FILE], self.graph_width(width)
         check_graph(path, describe_node(self.M, short), M=self.M, rows=rows)
-        matrix = None
-        if self.pca:
-            matrix = read_projection(paths[PROJECTION_FILE], width, short)
-        stored = RowFile(paths[ROWS_FILE], rows=rows, width=width, compact=False)
         if not is_usable(self.name):
             check_exact(self, rows)
             return Exact().load(paths, rows=rows, width=width)
         import hnswlib
+
+        matrix = None
+        if self.pca:
+            matrix = read_projection(paths[PROJECTION_FILE], width, short)
+        stored = RowFile(paths[ROWS_FILE], rows=rows, width=width, compact=False)
 
         graph = hnswlib.Index(space="ip", dim=short)
         try:
