@@ -426,9 +426,13 @@ def hash_words_of(text: str, own: Rules) -> tuple[HashedWord, ...]:
         if is_abbreviation(piece) or is_acronym(piece)
         for word in list_words(piece, "english")
     }
+    # "fifth" and "5" are one word in English, and two in another language.
+    by_word: dict[str, dict[str, None]] = {}
+    for *others, word in zip(*same, strict=True):
+        by_word.setdefault(word, {}).update(dict.fromkeys(others))
     return tuple(
-        hash_folds(folds, short=folds[-1] in short)
-        for folds in dict.fromkeys(zip(*same, strict=True))
+        hash_folds((*others, word), short=word in short)
+        for word, others in by_word.items()
     )
 
 

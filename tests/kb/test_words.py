@@ -113,6 +113,15 @@ def test_words_of_names_in_other_languages_do_not_count_in_english(kb):
     assert compared.covered.astype(int).tolist() == [[1, 0], [0, 1]]
 
 
+@pytest.mark.parametrize("mention", ["fifth 5 rash", "fifth (5) no rash of velmor 1-3"])
+def test_a_word_that_is_written_in_two_ways_is_one(kb, mention):
+    """ "fifth" is "5" in English, and in a text of another language it may be one."""
+    words = compare(kb, mention, english=False).words
+    assert words.count("5") == 1
+    assert len(words) == len({*words})
+    assert kb.link([mention])[0].candidates
+
+
 def list_entries(kb: KnowledgeBase) -> dict[str, Entry]:
     """The entry of each name."""
     entries = kb.entries(range(kb.rows)).values()
