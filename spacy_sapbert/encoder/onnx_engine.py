@@ -23,10 +23,10 @@ from .tokenizer import NameTokenizer, load_tokenizer
 NAMES = (
     "Abs Add And Cast Ceil Clip Concat Constant ConstantOfShape Conv Cos CumSum Div "
     "Equal Erf Exp Expand Flatten Floor Gather GatherElements Greater GreaterOrEqual "
-    "HardSwish Identity If IsNaN LayerNormalization Less LessOrEqual Log MatMul Max "
-    "Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape "
-    "Shape Sigmoid Sign Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile "
-    "Transpose Unsqueeze Where com.microsoft.MatMulNBits"
+    "HardSwish Identity If IsNaN LayerNormalization Less LessOrEqual Log MatMul "
+    "MatMulInteger Max Min Mod Mul Neg Not Or Pad Pow QuantizeLinear Range ReduceMax "
+    "ReduceMean ReduceSum Relu Reshape Shape Sigmoid Sign Sin Slice Softmax Softplus "
+    "Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where"
 )
 OPERATIONS = frozenset(NAMES.split())
 # Fields of the messages in onnx.proto, by their numbers.
@@ -149,6 +149,23 @@ def count_threads() -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def open_session(graph: Path) -> Any:
+    """Return an onnxruntime.InferenceSession of a graph."""
+    onnxruntime = import_onnxruntime()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = count_threads()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what fails is raised
+    # A thread that waits actively takes a core from other processes.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(
+            str(graph), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the library has no narrower one
+        raise not_for_onnx(path=graph, reason=error) from None
+
+
 class OnnxEngine:
     """See `Engine`; `config` is that of the original encoder.
 
@@ -172,19 +189,7 @@ class OnnxEngine:
     def session(self) -> Any:
         """Return the onnxruntime.InferenceSession of this process."""
         if os.getpid() not in self.sessions:
-            onnxruntime = import_onnxruntime()
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = count_threads()
-            options.inter_op_num_threads = 1
-            options.log_severity_level = 4  # what fails is raised
-            # A thread that waits actively takes a core from other processes.
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-            try:
-                session = onnxruntime.InferenceSession(
-                    str(self.graph), options, providers=["CPUExecutionProvider"]
-                )
-            except Exception as error:  # the library has no narrower one
-                raise not_for_onnx(path=self.graph, reason=error) from None
+            session = open_session(self.graph)
             forks.THREADED.add(session)
             self.sessions[os.getpid()] = session
         return self.sessions[os.getpid()]

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +12,16 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
-from spacy_sapbert.encoder.export import export_encoder, shrink_matrix
+from spacy_sapbert.encoder.export import (
+    balance,
+    export_encoder,
+    shrink_matrices,
+    shrink_matrix,
+)
 from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.onnx_engine import count_threads
 from spacy_sapbert.encoder.pooling import POOLINGS
@@ -70,15 +77,59 @@ def test_onnx_name_alone_has_the_vector_that_it_has_among_others(exported_encode
 
 
 def test_shrink_matrix_by_hand():
-    matrix = np.zeros((33, 2), np.float32)
-    matrix[:3, 0] = 1, -2.54, 0.01  # the largest of a block is 127 steps of .02
-    matrix[32, 1] = 5
-    codes, factors = shrink_matrix(matrix)
-    assert codes.shape == (2, 2, 32)  # columns, blocks, weights of a block
-    assert codes[0, 0, :4].tolist() == [128 + 50, 128 - 127, 128, 128]  # .5 to even
-    assert codes[1, 1, :2].tolist() == [255, 128]
-    np.testing.assert_allclose(factors[[0, 1], [0, 1]], [0.02, 5 / 127])
+    matrix = np.zeros((4, 3), np.float32)
+    matrix[:3, 0] = 1, -1.28, 0.01  # the largest of a column is 64 steps of .02
+    matrix[3, 1] = 5
+    codes, factors = shrink_matrix(matrix, 64)
+    assert codes[:, 0].tolist() == [50, -64, 0, 0]  # .5 to even
+    assert codes[:, 1].tolist() == [0, 0, 0, 64]
+    np.testing.assert_allclose(factors[:2], [0.02, 5 / 64])
     assert np.isfinite(1 / factors).all()
+
+
+def test_balance_by_hand():
+    inputs, rows = np.float32([16, 0.25, 0]), np.float32([1, 1, 1])
+    factors = balance(inputs, rows)
+    np.testing.assert_allclose(factors[:2], [4, 0.5])
+    largest = inputs[:2] / factors[:2], rows[:2] * factors[:2]
+    np.testing.assert_allclose(*largest)  # both are as large now
+    assert factors[2] > 0
+
+
+def test_products_of_whole_numbers_by_hand():
+    """Each row has its own factor, and matrices that meet one input share its codes."""
+    matrices = np.float32([[[1, 0.5], [0, -1]], [[2, 0], [0, 4]]])
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("MatMul", ["x", "a"], ["xa"]),
+            onnx.helper.make_node("MatMul", ["x", "b"], ["xb"]),
+        ],
+        "products",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 2])],
+        [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+            for name in ("xa", "xb")
+        ],
+        [
+            onnx.numpy_helper.from_array(matrix, name)
+            for matrix, name in zip(matrices, "ab", strict=True)
+        ],
+    )
+    x = np.float32([[[127, 64], [0.01, -0.02], [0, 0]]])
+    shrink_matrices(graph, {"x": np.abs(x[0]).max(axis=0)})
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    kinds = Counter(node.op_type for node in graph.node)
+    assert (kinds["QuantizeLinear"], kinds["MatMulInteger"]) == (1, 2)
+    assert "MatMul" not in kinds
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for found, matrix in zip(
+        session.run(["xa", "xb"], {"x": x}), matrices, strict=True
+    ):
+        exact = x @ matrix
+        largest = np.abs(exact).max(axis=2, keepdims=True)
+        assert (np.abs(found - exact) <= 0.02 * largest).all()
+        assert not found[0, 2].any()
 
 
 def test_onnx_computes_in_float32_alone(exported_encoder):
@@ -185,9 +236,19 @@ def use_operation_inside(model: Any) -> None:
     model.graph.node.append(node)
 
 
-def claim_more_rows(model: Any) -> None:
-    node = next(node for node in model.graph.node if node.op_type == "MatMulNBits")
-    next(each for each in node.attribute if each.name == "K").i = 1 << 20
+def give_more_zeros(model: Any) -> None:
+    """Let a product have more bytes that stand for 0 than columns."""
+    zeros = onnx.numpy_helper.from_array(np.zeros(1 << 20, np.uint8), "zeros")
+    model.graph.initializer.append(zeros)
+    node = next(node for node in model.graph.node if node.op_type == "MatMulInteger")
+    node.input[2] = "zeros"
+
+
+def give_more_factors(model: Any) -> None:
+    factors = onnx.numpy_helper.from_array(np.ones(1 << 20, np.float32), "more")
+    model.graph.initializer.append(factors)
+    node = next(node for node in model.graph.node if node.op_type == "QuantizeLinear")
+    node.input[1] = "more"
 
 
 def define_operation(model: Any) -> None:
@@ -210,7 +271,8 @@ def define_operation(model: Any) -> None:
         use_operation("GatherND"),
         use_operation("Inverse", "com.microsoft"),
         use_operation("Pad", "com.microsoft"),
-        claim_more_rows,
+        give_more_zeros,
+        give_more_factors,
         use_operation_inside,
         define_operation,
     ],
@@ -362,10 +424,29 @@ def test_build_continues_the_engine_of_the_names_it_reuses(
     assert manifest.encoder.engine == "torch"
 
 
+def test_encoder_that_whole_numbers_change_keeps_its_weights(
+    tiny_encoder, tmp_path, monkeypatch
+):
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    settings, sizes = EncoderSettings("mean"), []
+    for least in (0.98, 2):
+        monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_ROUNDED", least)
+        cosine = export_encoder(folder, folder / "onnx", settings)
+        sizes.append((folder / "onnx" / "encoder.onnx.data").stat().st_size)
+    assert cosine == pytest.approx(1, abs=1e-6)
+    assert 3 < sizes[1] / sizes[0] <= 4
+    vectors = [
+        Encoder.open(folder, EncoderConfig(engine)).embed(["fever", "Pain"])
+        for engine in ("onnx", "torch")
+    ]
+    np.testing.assert_allclose(*vectors, atol=1e-6)
+
+
 def test_build_runs_in_torch_what_onnx_cannot_run(
     concepts_file, tiny_encoder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("spacy_sapbert.encoder.export.LEAST_COSINE", 2)
+    for name in ("LEAST_ROUNDED", "LEAST_COSINE"):
+        monkeypatch.setattr(f"spacy_sapbert.encoder.export.{name}", 2)
     manifest = build_kb(concepts_file, tmp_path / "kb", str(tiny_encoder))
     assert manifest.engines == ["torch"]
     with pytest.raises(SapbertError, match="E223"):

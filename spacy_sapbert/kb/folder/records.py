@@ -11,7 +11,8 @@ from ...linking.probability import DEFAULT_THRESHOLD, Correction
 from ...linking.ranker import Ranker
 from ..indexes.backends import make_backend
 
-FORMAT: Literal[14] = 14
+# Also raised where an export gives other vectors: those of names are in the index.
+FORMAT: Literal[15] = 15
 ENCODER = "encoder"  # folder of a version
 EXPORTED = f"{ENCODER}/onnx"  # the encoder for another engine
 CARD = "README.md"  # of the encoder, in its folder: the model card
@@ -203,7 +204,7 @@ def encoder_fingerprint(files: dict[str, FileRecord]) -> str:
 class Manifest(Record):
     """Everything that meta.json holds; it has no field whose value is None."""
 
-    format: Literal[14] = 14
+    format: Literal[15] = 15
     package_version: str
     encoder: EncoderRecord
     index: IndexRecord
