@@ -39,3 +39,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.generated_by:
         return re.sub(r"\]\(((?:\.\./)*)docs/", r"](\1", markdown)
     return markdown.replace("](../", "](")
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Ask GitHub nothing: by this mark of the repository's link, the theme would."""
+    return output.replace('data-md-component="source"', "")

@@ -22,6 +22,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "PROJECT.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CODE_OF_CONDUCT.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "experiments").rglob("README.md")),
 ]

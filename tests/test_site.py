@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 # what makes a browser load something
 LOADED = re.compile(
     r"<(?:(?:audio|embed|iframe|img|script|source|video)\b[^>]*?\ssrc|"
-    r"link\b[^>]*?\shref|object\b[^>]*?\sdata)\s*=\s*[\"']?([^\"'\s>]+)"
+    r"link\b(?![^>]*canonical)[^>]*?\shref|object\b[^>]*?\sdata)\s*=\s*[\"']?([^\"'\s>]+)"
 )
 
 
@@ -41,6 +41,13 @@ def test_site_loads_nothing_from_elsewhere(site):
         assert not re.search(
             r"(url\(|@import)\s*[\"']?(\w+:)?//", sheet.read_text("utf8")
         )
+
+
+def test_site_names_the_repository_without_asking_github_about_it(site):
+    page = (site / "index.html").read_text("utf8")
+    assert 'class="md-source"' in page
+    # by which a script of the theme finds the link, to show stars and versions
+    assert 'data-md-component="source"' not in page
 
 
 def test_site_has_the_docstrings_of_all_public_names(site):
