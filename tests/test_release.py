@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import srsly
 
+from spacy_sapbert.io.version import __version__
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
 SOURCE, SITE = PROJECT["urls"]["Source"], PROJECT["urls"]["Documentation"]
@@ -99,3 +101,24 @@ def test_entry_of_spacy_universe_has_its_fields_and_the_ten_lines():
     assert (ROOT / entry["image"].removeprefix(f"{SOURCE}/raw/main/")).is_file()
     (code,) = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     assert entry["code_example"] == code.splitlines()
+
+
+def test_publication_tries_the_package_first_and_tags_last():
+    jobs = read_workflow("publish.yml")["jobs"]
+    assert ".ci/package" in [step.get("run") for step in jobs["package"]["steps"]]
+    assert jobs["publish"]["needs"] == "package"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    (step,) = [s for s in jobs["publish"]["steps"] if "pypi-publish" in s["uses"]]
+    assert "with" not in step  # no password
+    assert {*jobs["tag"]["needs"]} == {*jobs} - {"package", "tag"}
+
+
+def test_tag_names_the_version(new_process):
+    (step,) = [
+        step["run"]
+        for step in read_workflow("publish.yml")["jobs"]["tag"]["steps"]
+        if "run" in step
+    ]
+    first = step.splitlines()[0]
+    done = new_process.run(["bash", "-c", f"{first}; echo $tag"], cwd=ROOT, check=True)
+    assert done.stdout == f"v{__version__}\n"
