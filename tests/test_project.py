@@ -6,6 +6,7 @@
 import gzip
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from thinc.api import Config
 from weasel.util import load_project_config
 
 from spacy_sapbert.encoder.minilm import MODULE, PACKAGE
+from spacy_sapbert.io.system import drop_quotes
 from spacy_sapbert.vocabularies.reader_table import read_vocabulary
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +93,28 @@ def test_lines_of_the_project_are_one_path_or_one_command_each(load, words):
             hub = r"-m huggingface_hub\.cli\.hf "
             assert re.match(rf"python ({modules}|{own}|{hub})", line)
             assert line.count("python ") == 1
+
+
+def test_quotes_of_the_project_work_on_windows(load):
+    """There weasel splits lines by other rules, which leave quotes in the words."""
+    lines = [
+        line
+        for command in load("--vars.source", "UMLS 2024AA")["commands"]
+        for line in command["script"]
+    ]
+    quoted = [line for line in lines if re.search("[\"']", line)]
+    assert any("'UMLS 2024AA'" in line for line in quoted)
+    for line in quoted:
+        assert line.startswith("python -m spacy_sapbert ")  # it drops them
+        assert drop_quotes(shlex.split(line, posix=False)) == shlex.split(line)
+    plain = ["a", "'", "O'Neill's"]
+    assert drop_quotes(["''", '"a b"', *plain]) == ["", "a b", *plain]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("experiments/*/project.yml")))
+def test_lines_of_experiments_need_no_quotes(path):
+    for command in srsly.read_yaml(path)["commands"]:
+        assert [line for line in command["script"] if re.search("[\"']", line)] == []
 
 
 def test_steps_of_workflows_find_what_they_need(load):
@@ -237,6 +261,7 @@ def test_sample_is_what_the_ten_lines_need(project, run, new_process):
     assert done.stdout == output, done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such groups")
 def test_serve_answers_until_it_is_stopped(project, new_process):
     pytest.importorskip(MODULE, reason=f"{PACKAGE} is not installed")
     address = ("127.0.0.1", 8080)

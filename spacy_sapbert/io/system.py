@@ -7,6 +7,7 @@ that are not.
 import os
 import re
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ HANG_UP: Any = getattr(signal, "SIGHUP", None)  # of a terminal that is closed
 END_SIGNALS: list[Any] = [signal.SIGINT, signal.SIGTERM]
 if HANG_UP is not None:
     END_SIGNALS.append(HANG_UP)
+
+
+def drop_quotes(words: Iterable[str]) -> list[str]:
+    """Return the words of a command without quotes around whole words.
+
+    On Windows `spacy project run` leaves those of project.yml in the words.
+    """
+    return [re.sub(r"""^(["'])(.*)\1$""", r"\2", word) for word in words]
 
 
 def open_folder(path: Path) -> int:
