@@ -157,8 +157,9 @@ def test_contributing_names_files_that_exist():
         )
 
 
-def test_ci_names_tests_that_exist():
-    named = re.findall(r"\btests/[\w/.]+", (ROOT / ".ci" / "run").read_text("utf8"))
+@pytest.mark.parametrize("script", [".ci/run", ".github/workflows/ci.yml"])
+def test_ci_names_tests_that_exist(script):
+    named = re.findall(r"\btests/[\w/.]+", (ROOT / script).read_text("utf8"))
     assert len(named) > 3
     assert [name for name in named if not (ROOT / name).exists()] == []
 
