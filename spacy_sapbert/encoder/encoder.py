@@ -1,6 +1,8 @@
 """Names → unit vectors: one function for mentions and names."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,6 +44,7 @@ class Engine(Protocol):
         positions: Maximum of tokens in a name; 0 = not known.
         vocabulary: Number of its token ids.
         pads: Whether names of several lengths may be in one pass.
+        threads: How many passes it computes at once; with 1 it is not safe for threads.
     """
 
     tokenizer: NameTokenizer
@@ -49,8 +52,11 @@ class Engine(Protocol):
     vocabulary: int
     pads: bool
 
+    @property
+    def threads(self) -> int: ...
+
     def states(self, ids: np.ndarray, mask: np.ndarray) -> "Tensor | np.ndarray":
-        """Compute the token states of the last layer; not safe for threads.
+        """Compute the token states of the last layer.
 
         Ids and mask (1 for a token, 0 for padding) are int64, of shape (n, length).
         States are float32, on any device, and valid until the next call.
@@ -196,9 +202,16 @@ class Encoder:
         order = sorted(readable, key=lambda number: len(token_ids[number]))
         lengths = [len(token_ids[number]) for number in order]
         most = self.config.names_per_pass
-        for start, end in split_passes(lengths, most, self.engine.pads):
-            batch = order[start:end]
-            vectors[batch] = self._encode_batch([token_ids[i] for i in batch])
+        ends = split_passes(lengths, most, self.engine.pads)
+        passes = [order[start:end] for start, end in ends]
+        passes.reverse()  # the longest first: none is left to one thread at the end
+        batches = [[token_ids[number] for number in names] for names in passes]
+        threads = min(self.engine.threads, len(passes))
+        with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+            encode = map if pool is None else pool.map
+            encoded = encode(self._encode_batch, batches)
+            for names, of_names in zip(passes, encoded, strict=True):
+                vectors[names] = of_names
         return vectors
 
     def _encode_batch(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
@@ -213,7 +226,7 @@ class Encoder:
                 f"the encoder has, but its tokenizer made {largest}. Copy the encoder "
                 "again, with its own tokenizer.",
             )
-        with self.lock:
+        with self.lock if self.engine.threads == 1 else nullcontext():
             states = self.engine.states(ids, mask)
             if isinstance(states, np.ndarray):  # where torch need not be installed
                 pooled = pool(states, mask.astype(np.float32))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import SapbertError
 from ..io import forks
+from ..io.system import count_cores
 from .encoder import EXPORTED, GRAPH_FILE, EncoderConfig
 from .huggingface import EncoderSettings
 from .safety import CONFIG_FILE, read_json
@@ -139,25 +140,25 @@ def read_number(message: memoryview, place: int) -> tuple[int, int]:
 
 
 def count_threads() -> int:
-    """Return the threads of torch, which users set; 0 = one for each core."""
+    """Return the threads of torch, which users set; else one for each core."""
+    if forks.forked:
+        return 1
     if torch := sys.modules.get("torch"):
         threads: int = torch.get_num_threads()
         return threads
-    if forks.forked:
-        return 1
     number = os.environ.get("OMP_NUM_THREADS", "")
-    return int(number) if number.isdecimal() else 0
+    return int(number) if number.isdecimal() and int(number) else count_cores()
 
 
 def open_session(graph: Path) -> Any:
-    """Return an onnxruntime.InferenceSession of a graph."""
+    """Return an onnxruntime.InferenceSession of a graph, which starts no thread.
+
+    Threads that share a pass wait for each other: a mention takes longer with them.
+    """
     onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = count_threads()
-    options.inter_op_num_threads = 1
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # what fails is raised
-    # A thread that waits actively takes a core from other processes.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(
             str(graph), options, providers=["CPUExecutionProvider"]
@@ -175,6 +176,10 @@ class OnnxEngine:
 
     pads = False
 
+    @property
+    def threads(self) -> int:
+        return count_threads()
+
     def __init__(
         self, graph: Path, tokenizer: NameTokenizer, config: dict[str, Any]
     ) -> None:
@@ -189,9 +194,7 @@ class OnnxEngine:
     def session(self) -> Any:
         """Return the onnxruntime.InferenceSession of this process."""
         if os.getpid() not in self.sessions:
-            session = open_session(self.graph)
-            forks.THREADED.add(session)
-            self.sessions[os.getpid()] = session
+            self.sessions[os.getpid()] = open_session(self.graph)
         return self.sessions[os.getpid()]
 
     def states(self, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ def open_engine(
 class TorchEngine:
     """See `Engine`. It runs on the device of its model."""
 
-    pads = True
+    pads, threads = True, 1
 
     def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
         self.model = model

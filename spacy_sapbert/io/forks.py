@@ -1,11 +1,10 @@
-"""Fork safety: locks, threads of libraries, and temporary folders in a forked child.
+"""Fork safety: locks, threads of torch, and temporary folders in a forked child.
 
 A forked child has one thread and a copy of everything else: locks that no thread will
 release, a thread pool without threads, and objects whose finalizers would remove files
 of the parent.
 """
 
-import ctypes
 import os
 import shutil
 import sys
@@ -16,9 +15,6 @@ from typing import Any
 from weakref import WeakSet, finalize
 
 LOCKS: "WeakSet[ProcessLock]" = WeakSet()
-# Objects with threads. A forked child that deletes one, also at its end, would wait for
-# the threads, which a fork does not copy.
-THREADED: WeakSet[Any] = WeakSet()
 forked = False  # this process is a forked child
 encoder_opened = False  # in this process, or in its parent before the fork
 
@@ -78,11 +74,9 @@ def make_fork_safe() -> None:
 
 
 def after_fork_in_child() -> None:
-    """Release all locks, keep threads, limit torch; runs first in a forked child."""
+    """Release all locks, limit torch; runs first in a forked child."""
     global forked
     forked = True
-    for threaded in list(THREADED):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(threaded))  # never deleted
     for lock in list(LOCKS):
         lock.renew()
     if encoder_opened:

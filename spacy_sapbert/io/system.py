@@ -31,6 +31,13 @@ def drop_quotes(words: Iterable[str]) -> list[str]:
     return [re.sub(r"""^(["'])(.*)\1$""", r"\2", word) for word in words]
 
 
+def count_cores() -> int:
+    """Return the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def open_folder(path: Path) -> int:
     """Open a folder to lock it; the null device where folders cannot be opened."""
     return os.open(path if fcntl else os.devnull, os.O_RDONLY)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import SapbertError
 from ..formats.documents import Document
+from ..io.system import count_cores
 from .running import Job, JobResults, Result, link_batch, open_pipeline
 
 if TYPE_CHECKING:
@@ -111,12 +112,6 @@ def worker_ended(queue: Iterable[Sent], n_process: int) -> SapbertError:
         "ended. If the system had no memory left, pass a smaller `--batch-size` or "
         "`--n-process`; else find the document with `--batch-size 1`.",
     )
-
-
-def count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def pack_document(document: Document) -> Document:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,7 @@ from spacy_sapbert.encoder.huggingface import EncoderSettings, load_encoder
 from spacy_sapbert.encoder.onnx_engine import count_threads
 from spacy_sapbert.encoder.pooling import POOLINGS
 from spacy_sapbert.errors import SapbertError
+from spacy_sapbert.io.system import count_cores
 from spacy_sapbert.kb.adjust import export_kb
 from spacy_sapbert.kb.building.build import build_kb
 from spacy_sapbert.kb.folder.versions import list_versions, read_version
@@ -344,9 +346,40 @@ Encoder.open(Path({str(exported_encoder)!r}), EncoderConfig("onnx")).embed(["fev
 
 def test_onnx_threads_are_those_of_torch_or_of_the_environment(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for value, threads in (("3", 3), ("", 0), ("many", 0)):
+    cores = count_cores()
+    for value, threads in (("3", 3), ("", cores), ("many", cores), ("0", cores)):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert count_threads() == threads
+    monkeypatch.setattr("spacy_sapbert.io.forks.forked", True)
+    assert count_threads() == 1
+
+
+def test_onnx_vectors_do_not_depend_on_threads(exported_encoder, monkeypatch):
+    encoder = Encoder.open(exported_encoder, EncoderConfig("onnx", names_per_pass=3))
+    names = [" ".join(["fever"] * (number % 12 + 1)) for number in range(60)]
+    monkeypatch.setitem(sys.modules, "torch", None)
+    vectors = []
+    for threads in ("1", "4"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        vectors.append(encoder.embed(names))
+    np.testing.assert_array_equal(*vectors)
+    wrong = [[encoder.engine.vocabulary] * length for length in (3, 4, 5)]
+    with pytest.raises(SapbertError, match="E203"):
+        encoder.encode([tuple(ids) for ids in wrong])
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this is Linux's")
+def test_onnx_leaves_no_thread(exported_encoder, monkeypatch):
+    """A process may fork, and a thread would not be in the child."""
+    before = len(os.listdir("/proc/self/task"))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    Encoder.open(exported_encoder, ONNX).embed(NAMES)
+    for _ in range(100):  # one that was joined ends a moment later
+        if len(os.listdir("/proc/self/task")) <= before:
+            break
+        time.sleep(0.1)
+    assert len(os.listdir("/proc/self/task")) <= before
 
 
 LIGHT = """
