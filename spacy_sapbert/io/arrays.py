@@ -23,7 +23,12 @@ def map_arrays(paths: Mapping[str, Path]) -> dict[str, np.ndarray]:
 
 
 def find_sorted(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a mask of the keys among ascending values, and the places of these."""
+    """Return a mask of the keys among ascending values, and the places of these.
+
+    Keys have any shape, and the mask has it too. Shape of the places: (known,).
+    """
+    if not len(values):
+        return np.zeros(keys.shape, dtype=bool), np.zeros(0, dtype=np.int64)
     places = np.searchsorted(values, keys)
-    known = np.searchsorted(values, keys, side="right") > places
+    known: np.ndarray = values.take(places, mode="clip") == keys
     return known, places[known]

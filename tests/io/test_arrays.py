@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from spacy_sapbert.io.arrays import map_arrays
+from spacy_sapbert.io.arrays import find_sorted, map_arrays
 
 
 def test_threads_map_arrays_at_once(tmp_path):
@@ -31,3 +31,13 @@ def test_threads_map_arrays_at_once(tmp_path):
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(pause)
+
+
+def test_find_sorted_by_hand():
+    keys = np.array([[5, 1], [9, 4], [0, 5]])
+    known, places = find_sorted(keys, np.array([1, 4, 5, 8]))
+    assert known.tolist() == [[True, True], [False, True], [False, True]]
+    assert places.tolist() == [2, 0, 1, 2]
+    known, places = find_sorted(keys, np.zeros(0, dtype=int))
+    assert known.tolist() == [[False, False]] * 3
+    assert places.tolist() == []
