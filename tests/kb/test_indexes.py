@@ -203,7 +203,8 @@ def test_index_does_not_depend_on_the_size_of_blocks(form, tmp_path, monkeypatch
 
 def test_rows_of_a_file_by_hand(tmp_path):
     runs = find_runs(np.array([0, 1, 2, 9, 1, 2, 4]))
-    assert runs.tolist() == [0, 3, 4, 6]
+    assert runs.tolist() == [0, 3, 4, 6, 7]
+    assert find_runs(np.zeros(0, dtype=int)).tolist() == [0]
     stored = encode_rows(np.array([[1, -1], [0.25, 2], [-3, 0]]), compact=True)
     assert stored.tolist() == [[32767, -32767], [8192, 32767], [-32767, 0]]
     with open(tmp_path / "rows", "w+b") as file:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from weakref import finalize
@@ -101,9 +102,9 @@ class RowFile:
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         if isinstance(rows, slice):
             rows = np.arange(*rows.indices(len(self)))
-        starts = find_runs(rows)
-        sizes = np.diff(starts, append=len(rows)) * self.row_bytes
-        places = rows[starts] * self.row_bytes
+        ends = find_runs(rows)
+        sizes = (ends[1:] - ends[:-1]) * self.row_bytes
+        places = rows[ends[:-1]] * self.row_bytes
         data = b"".join(map(self.read, sizes.tolist(), places.tolist()))
         if len(data) != len(rows) * self.row_bytes:
             reason = "it was cut while it was used"
@@ -113,9 +114,9 @@ class RowFile:
 
 
 def find_runs(rows: np.ndarray) -> np.ndarray:
-    """Return where each run of rows that follow each other begins, int64."""
-    is_first = np.ones(len(rows), dtype=bool)
-    is_first[1:] = rows[1:] != rows[:-1] + 1
+    """Return where runs of rows that follow each other begin and end. (runs + 1,)"""
+    is_first = np.ones(len(rows) + 1, dtype=bool)
+    is_first[1:-1] = rows[1:] != rows[:-1] + 1
     return np.flatnonzero(is_first)
 
 
@@ -123,8 +124,7 @@ def write_at(file: BinaryIO, rows: np.ndarray, stored: np.ndarray) -> None:
     """Write some rows, from `encode_rows`, to their places in a file."""
     order = np.argsort(rows)
     rows, stored = rows[order], stored[order]
-    starts = find_runs(rows).tolist()
-    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+    for start, end in pairwise(find_runs(rows).tolist()):
         file.seek(int(rows[start]) * stored[0].nbytes)
         file.write(stored[start:end].tobytes())
 
