@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,7 +145,7 @@ class FoundName(NamedTuple):
     entry: Entry
 
 
-@dataclass
+@dataclass(slots=True)
 class NearNames:
     """What a concept's names that were found are like.
 
@@ -201,27 +201,28 @@ def pool_concepts(
     `found` is what a search by cosine and one by 3-grams found; a name without
     provenance is left out.
     """
-    usable = [(name, find_provenance(name.entry)) for name in found]
-    usable = [pair for pair in usable if any(pair[1])]
+    usable = [
+        (name, provenance)
+        for name in found
+        if any(provenance := find_provenance(name.entry))
+    ]
     usable.sort(key=sort_by_cosine)
     near: dict[str, NearNames] = {}
-    for name, provenance in keep_rows(usable):
-        entry = name.entry
+    for (cosine, similarity, entry), provenance in keep_rows(usable):
         names = near.get(entry.cui)
         if names is None:
-            names = NearNames(entry, entry, name.cosine, name.similarity)
-            near[entry.cui] = names
-        weight = math.exp(SHARPNESS * (name.cosine - 1))
+            names = near[entry.cui] = NearNames(entry, entry, cosine, similarity)
+        weight = math.exp(SHARPNESS * (cosine - 1))
         if provenance.vocabulary:
-            names.vocabulary = names.vocabulary or name.cosine
+            names.vocabulary = names.vocabulary or cosine
             names.vocabulary_weight += weight
         if provenance.annotated:
-            names.annotated = names.annotated or name.cosine
+            names.annotated = names.annotated or cosine
             names.annotated_weight += weight
-        if name.similarity > 0:
-            names.ngrams_weight += math.exp(SHARPNESS * (name.similarity - 1))
-        if name.similarity > names.similarity:
-            names.similarity, names.similar = name.similarity, entry
+        if similarity > 0:
+            names.ngrams_weight += math.exp(SHARPNESS * (similarity - 1))
+        if similarity > names.similarity:
+            names.similarity, names.similar = similarity, entry
     cuis = list(near)[:POOL]
     by_ngrams = [cui for cui, names in near.items() if names.similarity > 0]
     by_ngrams.sort(key=lambda cui: -near[cui].similarity)
@@ -247,14 +248,12 @@ def keep_rows(
     usable: Sequence[tuple[FoundName, Provenance]],
 ) -> list[tuple[FoundName, Provenance]]:
     """Keep the names on `POOL_ROWS` rows by cosine, and on as many by 3-grams."""
-    rows = list(dict.fromkeys(name.entry.row for name, _ in usable))
-    if len(rows) <= POOL_ROWS:
+    similarities = {name.entry.row: name.similarity for name, _ in usable}
+    if len(similarities) <= POOL_ROWS:
         return list(usable)
-    similarity = {name.entry.row: name.similarity for name, _ in usable}
-    by_ngrams = sorted(
-        (row for row in rows if similarity[row] > 0), key=lambda row: -similarity[row]
-    )
-    kept = {*rows[:POOL_ROWS], *by_ngrams[:POOL_ROWS]}
+    by_ngrams = [row for row, similarity in similarities.items() if similarity > 0]
+    by_ngrams.sort(key=similarities.__getitem__, reverse=True)
+    kept = {*islice(similarities, POOL_ROWS), *by_ngrams[:POOL_ROWS]}
     return [pair for pair in usable if pair[0].entry.row in kept]
 
 

@@ -73,19 +73,16 @@ def break_ties(
     for _, group in groupby(
         ranked, key=lambda candidate: (candidate.key, candidate.score)
     ):
+        same = [*group]
+        if len(same) == 1:
+            result.append((same[0], None))
+            continue
         tied = [
-            (
-                [value(candidate.entry) for _, value in evidence],
-                candidate.entry.cui,
-                candidate,
-            )
-            for candidate in group
+            ([value(one.entry) for _, value in evidence], one.entry.cui, one)
+            for one in same
         ]
         tied.sort(key=lambda item: item[:2])
         for index, (values, _, candidate) in enumerate(tied):
-            if len(tied) == 1:
-                result.append((candidate, None))
-                continue
             other = tied[index + 1 if index + 1 < len(tied) else index - 1][0]
             differing = (
                 name
