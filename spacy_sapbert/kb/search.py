@@ -396,11 +396,11 @@ class MentionSearch:
         self, results: Iterable[SearchResult], options: LinkOptions
     ) -> ConceptInfo:
         """Read the data of the concepts in results, as far as options need it."""
-        cuis = list({r.entry.cui: None for result in results for r in result.ranked})
-        data = self.concepts.get_many(cuis)
-        if new := [cui for cui in cuis if cui not in data]:
-            types, codes = self.store.types(new), self.store.codes(new)
-            read = {cui: (types.get(cui, []), codes.get(cui, {})) for cui in new}
+        found = {r.entry.cui: r.entry.concept for one in results for r in one.ranked}
+        data = self.concepts.get_many(found)
+        if new := {number: cui for cui, number in found.items() if cui not in data}:
+            described = self.store.types_and_codes(new)
+            read = {new[number]: values for number, values in described.items()}
             self.concepts.put_many(read)
             data.update(read)
         with_parents = "coherence" in options.tie_evidence
@@ -410,7 +410,7 @@ class MentionSearch:
                 cui: choose_codes(codes, options.codes)
                 for cui, (_, codes) in data.items()
             },
-            parents=self.store.parents(cuis) if with_parents else {},
+            parents=self.store.parents(found) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
         )
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -78,10 +79,11 @@ class Store:
         """Run a statement for many values; `{}` in it stands for their list."""
         # In order: neighbours are likely to be on the same page of the file.
         distinct = sorted({*values})
-        for start in range(0, len(distinct), QUERY_VALUES):
-            part = distinct[start : start + QUERY_VALUES]
-            marks = ", ".join("?" * len(part))
-            yield from self.query(sql.format(marks), part)
+        starts = range(0, len(distinct), QUERY_VALUES)
+        parts = (distinct[start : start + QUERY_VALUES] for start in starts)
+        return chain.from_iterable(
+            self.query(sql.format(", ".join("?" * len(part))), part) for part in parts
+        )
 
     def column(self, sql: str, *values: Any) -> list[Any]:
         return [row[0] for row in self.query(sql, values)]
@@ -95,7 +97,7 @@ class Store:
         by_row: dict[int, list[Entry]] = {}
         found = self.query_many(f"{ENTRIES} row IN ({{}})", map(int, rows))
         for entry in map(make_entry, found):  # many for a text
-            by_row.setdefault(entry.row, []).append(entry)
+            by_row.setdefault(entry[0], []).append(entry)
         for entries in by_row.values():
             if len(entries) > 1:
                 entries.sort(key=lambda entry: (entry.cui, entry.alias))
@@ -145,6 +147,24 @@ class Store:
         ):
             by_cui[cui].setdefault(source, []).append(code)
         return dict(by_cui)
+
+    def types_and_codes(
+        self, concepts: Iterable[int]
+    ) -> dict[int, tuple[list[str], dict[str, list[str]]]]:
+        """Return types, and codes by source, in order, of concepts by their numbers."""
+        found: dict[int, tuple[list[str], dict[str, list[str]]]] = {
+            number: ([], {}) for number in concepts
+        }
+        types = "SELECT concept, type FROM types WHERE concept IN ({}) ORDER BY type"
+        for number, name in self.query_many(types, found):
+            found[number][0].append(name)
+        codes = (
+            "SELECT concept, source, code, rank FROM codes WHERE concept IN ({}) "
+            "ORDER BY source, rank, code"
+        )
+        for number, source, code, _ in self.query_many(codes, found):
+            found[number][1].setdefault(source, []).append(code)
+        return found
 
     def find_codes(
         self, sources: Sequence[str], codes: Sequence[str]
