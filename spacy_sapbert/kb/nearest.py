@@ -147,8 +147,7 @@ class Nearest:
         self, rows: np.ndarray, filtered: FilterResult | None
     ) -> dict[int, list[Entry]]:
         """Return the names on rows (−1 = none) that are left, by row."""
-        distinct = np.unique(rows)
-        entries = self.store.entries(distinct[distinct >= 0])
+        entries = self.store.entries(row for row in rows.ravel().tolist() if row >= 0)
         if filtered is None:
             return entries
         left = {r: [*filter(filtered.matches, some)] for r, some in entries.items()}
@@ -219,29 +218,19 @@ class Nearest:
         """Search by 3-grams, and compute both scores of what either search found.
 
         `near` has rows (−1 = none) and cosines, (n, m) each; `allowed` masks all rows.
-        Returns rows, ascending, cosines and similarities of each mention, (r,) each.
+        Returns rows, cosines and similarities of each mention, (r,) each.
         """
-        rows, scores = near
+        found = near[0] >= 0
+        rows, scores = ([*map(np.compress, found, some)] for some in near)
         ngrams = self.parts.english_ngrams if english else self.parts.ngrams
-        united = ngrams.unite(
-            mentions.texts,
-            [some[some >= 0] for some in rows],
-            rows.shape[1],
-            allowed=allowed,
-        )
-        cosines: list[np.ndarray] = []
-        for (every, _), some, found in zip(united, rows, scores, strict=True):
-            values = np.full(len(every), np.nan, dtype=np.float32)
-            values[np.searchsorted(every, some[some >= 0])] = found[some >= 0]
-            cosines.append(values)
-        # Of the rows that 3-grams alone found, the cosines are computed.
-        missing = [np.isnan(values) for values in cosines]
-        wanted = [every[m] for (every, _), m in zip(united, missing, strict=True)]
-        distinct = np.unique(np.concatenate(wanted))
-        row_vectors = self.parts.index.vectors(distinct)
-        for number, vector in enumerate(mentions.vectors):
-            places = np.searchsorted(distinct, wanted[number])
-            cosines[number][missing[number]] = row_vectors[places] @ vector
+        united = ngrams.unite(mentions.texts, rows, near[0].shape[1], allowed=allowed)
+        cosines = [
+            # of the rows that 3-grams alone found, computed here
+            np.append(known, self.parts.index.vectors(every[len(known) :]) @ vector)
+            for known, (every, _), vector in zip(
+                scores, united, mentions.vectors, strict=True
+            )
+        ]
         return [(r, c, s) for (r, s), c in zip(united, cosines, strict=True)]
 
 

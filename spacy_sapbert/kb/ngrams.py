@@ -171,7 +171,8 @@ class NgramIndex:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Add the rows of the k most similar names of each mention to those near it.
 
-        `allowed` masks all rows. Returns rows, ascending, and cosines of each, (m,).
+        `allowed` masks all rows. Returns those near, then the others, ascending, and
+        the cosines of all, (m,) each.
         """
         scales = [layer.scales for layer in self.layers]
         if allowed is not None:
@@ -193,7 +194,8 @@ class NgramIndex:
             for place, factors in zip(self.places, scales, strict=True):
                 part = cosines[place]
                 part *= factors
-            rows = np.union1d(some, find_highest(cosines, k))
+            others = {*find_highest(cosines, k).tolist()}.difference(some.tolist())
+            rows = np.append(some, np.array(sorted(others), dtype=np.int64))
             united.append((rows, cosines[rows]))
         return united
 
