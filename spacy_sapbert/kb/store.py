@@ -393,7 +393,8 @@ class Store:
             "(SELECT group_concat(type, '|') FROM types "
             "WHERE types.concept = aliases.concept), "
             "(SELECT group_concat(value, '|') FROM origins "
-            "WHERE origins.origin = aliases.origin AND kind = 'source') FROM aliases"
+            "WHERE origins.origin = aliases.origin AND kind = 'source') FROM aliases "
+            "ORDER BY aliases.concept, place"
         )
         yield from self.database.stream(sql, ())
 
