@@ -146,6 +146,7 @@ NEEDS = {
         FacebookAI/xlm-roberta-base=encoder""",
     "docs/linker.md": "models/kb=kb train.txt=assets/sample/annotated.txt",
     "docs/migration.md": """models/kb=kb terms.txt=terms.txt
+        usagi.csv=tests/vocabularies/examples/table/usagi.csv terms.csv=codes.csv
         umls.jsonl=tests/vocabularies/examples/scispacy/umls.jsonl""",
     "docs/speed.md": "models/kb=kb",
     "docs/teaching.md": "models/sample/kb=kb",
