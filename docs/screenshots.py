@@ -1,4 +1,4 @@
-"""Pictures of pages for README.md and docs/serve.md, taken by a browser."""
+"""Pictures of pages for README.md and docs/page.md, taken by a browser."""
 
 import csv
 import json

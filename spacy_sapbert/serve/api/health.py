@@ -28,7 +28,7 @@ def readyz(service: ServiceDep, store: OptionalStoreDep) -> dict[str, str]:
 
 
 class AccessAnswer(BaseModel):
-    """What the token of the request allows; see docs/serve.md.
+    """What the token of the request allows; see docs/service.md.
 
     Attributes:
         reviewer: The only name under which it may decide; null = any.
