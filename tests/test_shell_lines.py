@@ -110,7 +110,7 @@ ELSEWHERE = {
     "spacy sapbert kb set models/kb ef=": "tests/kb/test_build.py",
 }
 PAGES_ELSEWHERE = {
-    "docs/papers.md": "tests/evaluation/test_table1.py",
+    "docs/table1.md": "tests/evaluation/test_table1.py",
     "docs/mapping.md": "tests/mapping/test_run.py",
 }
 # The files that the lines of a page read: name on the page=file that is put there.

@@ -31,7 +31,7 @@ def site(tmp_path_factory) -> Path:
 
 def test_site_loads_nothing_from_elsewhere(site):
     pages = sorted(site.rglob("*.html"))
-    assert {"index.html", "python.html", "papers.html"} <= {page.name for page in pages}
+    assert {"index.html", "python.html", "linker.html"} <= {page.name for page in pages}
     for page in pages:
         loaded = LOADED.findall(page.read_text("utf8"))
         assert loaded

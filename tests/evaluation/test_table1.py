@@ -1,4 +1,4 @@
-"""The workflow of docs/papers.md, on small files in the released layouts."""
+"""The workflow of docs/table1.md, on small files in the released layouts."""
 
 import json
 import os
