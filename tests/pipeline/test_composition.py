@@ -1,4 +1,4 @@
-"""The programs of four pages print what the pages say."""
+"""The programs of five pages print what the pages say."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = "\n".join(
     (DOCS / f"{page}.md").read_text("utf8")
-    for page in ("first_hour", "recipes", "deployment", "migration")
+    for page in ("first_hour", "recipes", "deployment", "migration", "linker")
 )
 PROGRAM = re.compile(
     r"^```python\n(.*?)^```\n+```text\n(.*?)^```", re.DOTALL | re.MULTILINE
