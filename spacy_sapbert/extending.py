@@ -1,8 +1,7 @@
 """What a package needs that adds readers, formats, index backends or a linker.
 
-And the matcher for packages that use ssslm. See docs/extending.md, docs/linker.md and
-docs/recipes.md. These names stay; the modules that they come
-from may change.
+And the matcher for packages that use ssslm. These names stay; the modules that they
+come from may change. Examples: https://spacy-sapbert.github.io/spacy-sapbert/extending.html
 """
 
 from importlib import import_module

@@ -1,5 +1,6 @@
 """What a stranger gets beside the package: addresses, citation, publication."""
 
+import ast
 import json
 import re
 import tomllib
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import srsly
 
+from spacy_sapbert.io import version
 from spacy_sapbert.io.version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +56,21 @@ def test_all_files_name_the_addresses_of_the_metadata():
     assert found == {*names, "universe.json"}
     for url in PROJECT["urls"].values():
         assert url.startswith((SOURCE, SITE))
+
+
+def test_code_names_pages_of_the_site():
+    assert version.SITE == SITE
+    named = set()
+    for package in ("spacy_sapbert", "training"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text("utf8")
+            named |= {*re.findall(rf"(?:{{SITE}}|{re.escape(SITE)})(\w+)\.html", text)}
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    # an installation has no such file
+                    assert not re.search(r"\bdocs/\w+\.md", node.value), path
+    assert len(named) > 5
+    assert named <= {page.stem for page in (ROOT / "docs").glob("*.md")}
 
 
 def test_citation_has_what_the_schema_asks_for(citation):

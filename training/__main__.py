@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
+from spacy_sapbert.cli.app import ErrorReportingGroup, make_app, name_pages
 from spacy_sapbert.errors import SapbertError
 
 
@@ -18,9 +18,37 @@ class CommandInfo(NamedTuple):
 
     target: str  # module:function in `training`
     help: str
+    pages: str = "training"  # of the site, which have more about it
 
 
-COMMANDS = {
+COMMANDS = {  # in the order of work
+    "check": CommandInfo(
+        "check:check_command",
+        "vocabulary + settings -> what would stop `spacy project run all`",
+    ),
+    "convert-dictionary": CommandInfo(
+        "corpora.convert:convert_dictionary",
+        "lines id||name -> concepts.jsonl",
+        "corpora",
+    ),
+    "convert-corpus": CommandInfo(
+        "corpora.convert:convert_research",
+        "COMETA, XL-BEL, BioSyn -> mentions.tsv or docs.spacy",
+        "corpora",
+    ),
+    "sample": CommandInfo(
+        "data.sample:sample_command",
+        "concepts.jsonl + mentions.tsv -> their concepts, and some others",
+    ),
+    "hold-out": CommandInfo(
+        "data.hold_out:hold_out",
+        "concepts.jsonl -> trained.jsonl + held_out.jsonl",
+        "hierarchies",
+    ),
+    "hold-out-names": CommandInfo(
+        "data.hold_out:hold_out_names",
+        "concepts.jsonl -> trained.jsonl + mentions.tsv of names that it lacks",
+    ),
     "pairs": CommandInfo("data.pairs:pairs_command", "concepts.jsonl -> pairs.tsv"),
     "finetune-pairs": CommandInfo(
         "data.training_mentions:write_finetune_pairs",
@@ -31,35 +59,14 @@ COMMANDS = {
         "word lists, parallel titles -> pairs.tsv",
     ),
     "families": CommandInfo(
-        "data.families:write_families", "concepts.jsonl -> families.tsv"
+        "data.families:write_families",
+        "concepts.jsonl -> families.tsv",
+        "hierarchies",
     ),
     "relations": CommandInfo(
         "data.relations:write_relations",
         "concepts.jsonl + MRREL.RRF -> relations.tsv",
-    ),
-    "hold-out": CommandInfo(
-        "data.hold_out:hold_out",
-        "concepts.jsonl -> trained.jsonl + held_out.jsonl",
-    ),
-    "hold-out-names": CommandInfo(
-        "data.hold_out:hold_out_names",
-        "concepts.jsonl -> trained.jsonl + mentions.tsv of names that it lacks",
-    ),
-    "sample": CommandInfo(
-        "data.sample:sample_command",
-        "concepts.jsonl + mentions.tsv -> their concepts, and some others",
-    ),
-    "convert-corpus": CommandInfo(
-        "corpora.convert:convert_research",
-        "COMETA, XL-BEL, BioSyn -> mentions.tsv or docs.spacy",
-    ),
-    "convert-dictionary": CommandInfo(
-        "corpora.convert:convert_dictionary",
-        "lines id||name -> concepts.jsonl",
-    ),
-    "check": CommandInfo(
-        "check:check_command",
-        "vocabulary + settings -> what would stop `spacy project run all`",
+        "hierarchies",
     ),
     "train": CommandInfo(
         "trainer.command:train_command",
@@ -72,6 +79,7 @@ COMMANDS = {
     "results-table": CommandInfo(
         "results_table:results_table",
         "results.json of linkers, seeds, languages -> table, Markdown",
+        "evaluation",
     ),
 }
 
@@ -105,6 +113,7 @@ class LazyGroup(ErrorReportingGroup):
         single.command(
             cmd_name,
             help=f"{info.help}\n\n{inspect.getdoc(target)}",
+            epilog=name_pages(info.pages),
             context_settings={
                 "allow_extra_args": takes_settings,
                 "ignore_unknown_options": takes_settings,

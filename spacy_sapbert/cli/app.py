@@ -9,7 +9,7 @@ import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
 from ..io.system import END_SIGNALS
 from ..io.terminal import msg, printable
-from ..io.version import __version__
+from ..io.version import SITE, __version__
 
 try:
     from typer.main import get_current_context
@@ -186,8 +186,21 @@ def short_warnings() -> Iterator[None]:
         warnings.formatwarning = old
 
 
+def name_pages(pages: str) -> str:
+    """Return the end of a help, which names pages of the site: "linker formats"."""
+    addresses = [f"{SITE}{page}.html" for page in pages.split()]
+    return f"More: {' '.join(addresses)}"
+
+
 class PanelGroup(TyperGroup):
-    """Lets typer draw help in panels; spaCy switches that off for its commands."""
+    """Lets typer draw help in panels; spaCy switches that off for its commands.
+
+    Attributes:
+        pages: The commands in the order of work, which is that of help, and which pages
+            of the site have more about each.
+    """
+
+    pages: Mapping[str, str] = {}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "rich_markup_mode": MARKUP})
@@ -196,7 +209,13 @@ class PanelGroup(TyperGroup):
         command = super().get_command(ctx, name)
         if command is not None:
             command.rich_markup_mode = MARKUP  # type: ignore[attr-defined]
+        if command is not None and name in self.pages:
+            command.epilog = name_pages(self.pages[name])
         return command
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        known = super().list_commands(ctx)
+        return sorted(known, key=[*self.pages, *known].index)
 
 
 class ErrorReportingGroup(PanelGroup):
@@ -211,6 +230,31 @@ class ErrorReportingGroup(PanelGroup):
                 raise
             sys.stdout.flush()
             return result
+
+
+class MainGroup(ErrorReportingGroup):
+    """The commands of this package."""
+
+    pages = {
+        "concepts": "vocabularies",
+        "fetch-encoder": "knowledge_base",
+        "kb": "knowledge_base",
+        "assemble": "linker deployment",
+        "link": "commands formats linker",
+        "map": "mapping linker",
+        "verify": "verify",
+        "explain": "commands linker",
+        "serve": "service page protocols linker",
+        "mcp": "agents",
+        "convert": "corpora",
+        "teach": "teaching corpora",
+        "stop-names": "linker corpora",
+        "evaluate": "evaluation corpora",
+        "calibrate": "evaluation corpora",
+        "regress": "evaluation",
+        "update": "verify",
+        "info": "install",
+    }
 
 
 def check_outputs(*paths: Path | None, force: bool) -> None:
@@ -257,7 +301,7 @@ def print_version(shown: bool) -> None:
 
 app = make_app(
     name="sapbert",
-    cls=ErrorReportingGroup,
+    cls=MainGroup,
     help="Vocabularies, knowledge bases and linking with a self-aligned encoder.",
     no_args_is_help=True,
 )

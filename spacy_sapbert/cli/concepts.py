@@ -50,6 +50,8 @@ READ = "read"  # the command whose name may be left out
 class ConceptsGroup(PanelGroup):
     """`concepts FILE…` is `concepts read FILE…`."""
 
+    pages = {READ: "vocabularies", "diff": "vocabularies"}
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or args[0] not in self.commands:
             args = [READ, *args]

@@ -102,8 +102,8 @@ def link(
     ),
     format: str | None = typer.Option(
         None,
-        help=f"{', '.join(OUTPUTS)}: see docs/formats.md. [by the ending of the "
-        "output; jsonl for parts; else table]",
+        help=f"{', '.join(OUTPUTS)}. [by the ending of the output; jsonl for "
+        "parts; else table]",
         **one_of(partial(list_formats, "write")),
         **OUTPUT,
     ),

@@ -143,7 +143,7 @@ Mentions = Annotated[
     list[Path],
     typer.Argument(
         metavar="MENTIONS...",
-        help="Annotated files or folders of any format, also tables: docs/corpora.md.",
+        help="Annotated files or folders of any format, also tables.",
     ),
 ]
 Aliases = Annotated[
@@ -252,7 +252,7 @@ Codes = Annotated[
 SETTING = typer.Option(
     [],
     metavar="NAME=VALUE",
-    help="Another option of linking, see docs/linker.md: k=5. May be repeated.",
+    help="Another option of linking, e.g. k=5. May be repeated.",
     **LINKING,
 )
 Engine = Annotated[

@@ -68,7 +68,7 @@ def regress(
     cases: list[Path] | None = typer.Argument(
         None,
         metavar="[CASES]...",
-        help="YAML files: see docs/evaluation.md. [those in the pipeline]",
+        help="YAML files. [those in the pipeline]",
         show_default=False,
     ),
     pipeline: str | None = typer.Option(

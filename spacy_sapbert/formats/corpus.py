@@ -148,20 +148,20 @@ def read_corpus(
 ) -> Iterator[GoldDocument]:
     """Read annotated documents of any format.
 
-    Tables of mentions, such as `map` writes them, are documents without a text, or one
-    for each term.
+    https://spacy-sapbert.github.io/spacy-sapbert/corpora.html has the formats and their
+    options. Tables of mentions, such as `map` writes them, are documents without a
+    text, or one for each term.
 
     Args:
         path: A file or a folder, as the format has it; files can be `.gz`.
-        format: One of the formats of docs/corpora.md, e.g. "pubtator"; None = by the
-            ending or the content.
+        format: A format, e.g. "pubtator"; None = by the ending or the content.
         prefix: Added to ids without a colon, e.g. "MESH:".
         drop_prefix: Removed from ids, e.g. "UMLS:".
         every: Yield mentions too of which nobody has said whether they have a concept.
             Else they are left out with a warning: they are not NIL.
         on_error: Called with the error of a document or a line that cannot be read,
             which is left out if this returns.
-        options: Of the reader of the format, see docs/corpora.md.
+        options: Of the reader of the format.
 
     Yields:
         Each document, in the order of the files.

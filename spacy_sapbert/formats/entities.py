@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from typing_extensions import TypedDict
 
 from ..errors import SapbertError
+from ..io.version import SITE
 from ..linking.candidates import Candidate
 from .documents import FIELDS
 from .gold import NIL
@@ -288,8 +289,8 @@ def warn_losses(format: str, losses: Losses) -> None:
     if changes:
         warnings.warn(
             f"[W520] Expected documents that {format} can hold as they are, but: "
-            f"{changes}. Choose another format to lose nothing; docs/formats.md "
-            "describes each format.",
+            f"{changes}. Choose another format to lose nothing; "
+            f"{SITE}formats.html describes each format.",
             stacklevel=3,
         )
 

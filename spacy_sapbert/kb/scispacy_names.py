@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from ..errors import SapbertError
+from ..io.version import SITE
 
 LINKER = {
     "umls": "`linker.kb`",
@@ -33,5 +34,5 @@ def missing_attribute(
     return MovedAttributeError(
         "E333",
         f"Expected an attribute of {kind}, but got `{name}` of scispaCy. Use "
-        f"{instead}; see docs/migration.md.",
+        f"{instead}; see {SITE}migration.html.",
     )

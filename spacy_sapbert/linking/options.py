@@ -1,8 +1,8 @@
 """The options of linking, each declared once.
 
 From `LinkOptions` come the default config of the linker, its checks, its properties,
-the key of cached searches, `--setting`, the requests of the service, and a list in
-docs/linker.md. A new option is a field here, its use, and its test; then run
+the key of cached searches, `--setting`, the requests of the service, and a list on the
+page of the linker. A new option is a field here, its use, and its test; then run
 `python docs/generate.py`.
 """
 
@@ -30,7 +30,9 @@ CHANGES_SEARCH: dict[str, Any] = {"changes_search": True}
 
 
 class LinkOptions(Settings):
-    """How mentions are linked; docs/linker.md explains all.
+    """How mentions are linked.
+
+    https://spacy-sapbert.github.io/spacy-sapbert/linker.html explains all.
 
     `changes_search` marks options on which the candidates found or their scores depend.
 

@@ -83,8 +83,8 @@ class LinkJob:
         engine: See `EncoderConfig`; None = as the linker.
         precision: See `EncoderConfig`; None = as the linker.
         device: See `EncoderConfig`; None = as the linker.
-        format: See docs/formats.md; None = by the ending of the output, JSONL for
-            parts, and else a table.
+        format: Such as "jsonl"; None = by the ending of the output, JSONL for parts,
+            and else a table.
         shard_size: Documents in a part; None = one file.
         candidates: Of a mention, that are written; None = the `k` of the options, if
             they have one, else `CANDIDATES`. Links do not depend on it.

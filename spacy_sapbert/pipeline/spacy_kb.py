@@ -1,7 +1,8 @@
 """A knowledge base for spaCy's trainable `entity_linker`, which reads the sentence.
 
 The linker of this package compares names. If one name belongs to several concepts, the
-`entity_linker` can learn to choose among them: docs/context.md has a config.
+`entity_linker` can learn to choose among them. A config:
+https://spacy-sapbert.github.io/spacy-sapbert/context.html
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

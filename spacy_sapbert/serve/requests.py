@@ -98,7 +98,7 @@ class LinkAnswer(BaseModel):
 
 
 class LinkedMention(BaseModel):
-    """The link of a mention; see docs/linker.md, and `judge_link`."""
+    """The link of a mention; see https://spacy-sapbert.github.io/spacy-sapbert/linker.html."""
 
     cui: str | None
     note: str | None

@@ -351,13 +351,14 @@ def read_vocabulary(
 ) -> Iterator[Concept]:
     """Read a vocabulary of any format.
 
+    https://spacy-sapbert.github.io/spacy-sapbert/vocabularies.html has the formats.
+
     Args:
         path: A file, or a folder or a `.zip` with a release, or a file in a `.zip`.
         format: A key of `READERS`; None = by the name of the file.
         on_error: "fail", or "skip" to count invalid rows and continue.
         report: Filled with counts while the vocabulary is read.
-        options: Fields of `ReadOptions`, e.g. `languages`; docs/vocabularies.md has a
-            table of all.
+        options: Fields of `ReadOptions`, e.g. `languages`.
 
     Yields:
         Each concept.

@@ -14,7 +14,8 @@ import typer
 
 from spacy_sapbert.cli.app import ErrorReportingGroup, make_app
 from spacy_sapbert.cli.main import app
-from tests.commands import invoke
+from spacy_sapbert.io.version import SITE
+from tests.commands import invoke, make_tree
 
 SENTINEL = "SENTINELTEXT"
 ROOT = Path(__file__).parents[2]
@@ -101,6 +102,23 @@ def test_pipe_that_is_closed_ends_a_command_without_a_message(
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("path", [(), ("concepts",), ("kb",)])
+def test_help_lists_all_commands_in_the_order_of_work(path):
+    group = make_tree(app)
+    for name in path:
+        group = group.get_command(None, name)
+    assert group.list_commands(None) == [*group.pages]
+    for name, pages in group.pages.items():
+        assert pages.split()[0] in group.get_command(None, name).epilog
+        for page in pages.split():
+            assert (ROOT / "docs" / f"{page}.md").is_file(), page
+
+
+def test_help_ends_with_addresses_of_the_site():
+    help = " ".join(invoke("map", "--help", code=0).output.split())
+    assert help.endswith(f"More: {SITE}mapping.html {SITE}linker.html")
 
 
 def fail_with(error):

@@ -20,7 +20,7 @@ def convert_research(
     corpus: Corpus,
     format: Annotated[
         Literal["cometa", "xlbel", "biosyn"],
-        typer.Option(help="The corpus: docs/corpora.md."),
+        typer.Option(help="The corpus."),
     ] = ...,  # type: ignore[assignment]
     output: Path = typer.Option(
         ..., "--output", "-o", help="mentions.tsv, mentions.tsv.gz or docs.spacy."

@@ -26,6 +26,7 @@ from spacy_sapbert.encoder.huggingface import (
 )
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.io.reading import check_file
+from spacy_sapbert.io.version import SITE
 from training.losses import from_library, sapbert, schedules  # noqa: F401
 from training.losses.functions import Logger, Loss, Miner, Schedule, registry
 from training.trainer import tracker  # noqa: F401
@@ -334,5 +335,5 @@ def wrong_functions(*, problems: object) -> SapbertError:
     return SapbertError(
         "E612",
         "Expected registered functions with the arguments that they take, but got: "
-        f"{problems}. Correct the config; docs/training.md lists them.",
+        f"{problems}. Correct the config; {SITE}training.html lists them.",
     )

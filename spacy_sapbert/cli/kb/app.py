@@ -3,11 +3,27 @@
 from collections.abc import Sequence
 
 from ...errors import SapbertError
-from ..app import app, make_app
+from ..app import PanelGroup, app, make_app
 from ..options import parse_settings
 
+
+class KbGroup(PanelGroup):
+    """The commands of knowledge bases."""
+
+    pages = dict.fromkeys(
+        (
+            *("build", "info", "show", "search", "verify"),
+            *("add", "remove", "set", "export-onnx"),
+            *("versions", "use", "gc", "diff", "dump", "package"),
+        ),
+        "knowledge_base",
+    )
+
+
 kb_app = make_app(
-    name="kb", help="Build, inspect, verify and package a knowledge base."
+    name="kb",
+    cls=KbGroup,
+    help="Build, inspect, verify and package a knowledge base.",
 )
 app.add_typer(kb_app)
 

@@ -28,7 +28,9 @@ def readyz(service: ServiceDep, store: OptionalStoreDep) -> dict[str, str]:
 
 
 class AccessAnswer(BaseModel):
-    """What the token of the request allows; see docs/service.md.
+    """What the token of the request allows.
+
+    See https://spacy-sapbert.github.io/spacy-sapbert/service.html.
 
     Attributes:
         reviewer: The only name under which it may decide; null = any.

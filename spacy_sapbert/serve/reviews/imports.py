@@ -17,6 +17,7 @@ from ...formats.documents import Document
 from ...formats.gold import LONGEST, NIL, choose_kb_id
 from ...formats.inputs.files import InputFile, choose_file, list_inputs
 from ...formats.inputs.reading import read_documents
+from ...io.version import SITE
 from ...kb.knowledge_base import KnowledgeBase
 from ...linking.filters import Filter
 from ..encodings import to_utf8
@@ -153,8 +154,8 @@ def choose_note(path: Path, name: str) -> InputFile:
             raise
         raise RequestError(
             "E110",
-            "Expected notes as text, or in a format of docs/formats.md, but got a file "
-            f"that is neither: {name}. Save it as text (.txt) in UTF-8.",
+            f"Expected notes as text, or in a format of {SITE}formats.html, but got a "
+            f"file that is neither: {name}. Save it as text (.txt) in UTF-8.",
             INVALID,
         ) from None
 
