@@ -1,6 +1,7 @@
 """The site: it builds without a warning, and loads nothing from elsewhere."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,13 @@ def site(tmp_path_factory) -> Path:
     build = pytest.importorskip("mkdocs.commands.build")
     pytest.importorskip("material", reason="the theme, of the extra docs")
     folder = tmp_path_factory.mktemp("site")
+    limit = sys.getrecursionlimit()
     settings = config.load_config(
         str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder)
     )
     settings.plugins.on_startup(command="build", dirty=False)
     build.build(settings)  # a warning ends it
+    sys.setrecursionlimit(limit)  # which jedi raises, of a plugin
     return folder
 
 
