@@ -8,6 +8,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from typer.main import get_command
+
+from spacy_sapbert.cli.app import MainGroup
+from spacy_sapbert.cli.main import app
 from spacy_sapbert.evaluation.diagnose import CAUSES
 from spacy_sapbert.formats.format_table import FORMATS
 from spacy_sapbert.kb.folder.layout import OVERLAY, PARTS
@@ -22,6 +26,17 @@ def make_table(*rows: tuple[str, ...]) -> str:
     """Return a table; the first row has the headings."""
     head, *rest = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
+
+
+def list_commands() -> str:
+    """Return a table of the commands in the order of work, with their pages."""
+    rows = [("command", "makes", "more")]
+    group = get_command(app)
+    for name, pages in MainGroup.pages.items():
+        first, *_ = (group.get_command(None, name).help or "").splitlines()
+        links = [f"[{page.replace('_', ' ')}]({page}.md)" for page in pages.split()]
+        rows.append((f"`{name}`", first.replace("->", "→"), ", ".join(links)))
+    return make_table(*rows)
 
 
 def list_fields() -> str:
@@ -97,6 +112,7 @@ def generate_pages() -> dict[Path, Mapping[str, str]]:
             "default config": f"```ini\n{DEFAULT_CONFIG.lstrip()}```",
             "filter": list_fields(),
         },
+        DOCS / "commands.md": {"commands": list_commands()},
         DOCS / "corpora.md": {"ids": list_ids()},
         DOCS / "evaluation.md": {"causes": list_causes()},
         DOCS / "formats.md": {"outputs": list_outputs(), "inputs": list_inputs()},
