@@ -8,6 +8,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = (
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "PROJECT.md",
     "project.yml",

@@ -12,6 +12,7 @@ import srsly
 
 from spacy_sapbert.io import version
 from spacy_sapbert.io.version import __version__
+from spacy_sapbert.kb.folder.records import FORMAT
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
@@ -139,3 +140,14 @@ def test_tag_names_the_version(new_process):
     first = step.splitlines()[0]
     done = new_process.run(["bash", "-c", f"{first}; echo $tag"], cwd=ROOT, check=True)
     assert done.stdout == f"v{__version__}\n"
+
+
+def test_page_of_what_stays_names_what_is_public():
+    text = (ROOT / "docs" / "stability.md").read_text("utf8")
+    assert f"0.1 reads format {FORMAT} alone" in " ".join(text.split())
+    entries = PROJECT["entry-points"]
+    assert all(f"`{name}`" in text for name in entries["spacy_factories"])
+    for group in ("spacy_architectures", "spacy_misc", "spacy_scorers"):
+        assert all(re.fullmatch(r"spacy-sapbert\.\w+\.v1", n) for n in entries[group])
+    experimental = re.findall(r"spacy-sapbert\.\w+\.v1", text)
+    assert {*experimental} <= {*entries["spacy_architectures"]}

@@ -149,6 +149,7 @@ NEEDS = {
         usagi.csv=tests/vocabularies/examples/table/usagi.csv terms.csv=codes.csv
         umls.jsonl=tests/vocabularies/examples/scispacy/umls.jsonl""",
     "docs/speed.md": "models/kb=kb",
+    "docs/stability.md": "models/kb=kb",
     "docs/teaching.md": "models/sample/kb=kb",
     "docs/training.md": """assets/umls=assets/sample models/minilm=encoder
         corpus/concepts.jsonl=concepts.jsonl corpus/ncbi/train.tsv=corpus/dev.tsv

@@ -62,7 +62,7 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
         ),
         ("Size", f"{size / 1e6:,.1f} MB"),
         ("Digest", manifest.digest),
-        ("Made with", f"spacy-sapbert {manifest.package_version}"),
+        ("Format", f"{manifest.format}, of spacy-sapbert {manifest.package_version}"),
     ]
 
 
