@@ -22,6 +22,7 @@ RANDOM_NAMES = 512  # that each mention is compared with
 MOST_ALIKE = 8  # of English words
 LEAST_SPREAD = 0.02  # of cosines with random names
 FILTERS_KEPT = 64  # a byte for each row and each concept
+NO_CONCEPTS: frozenset[int] = frozenset()  # one for all mentions that are kept
 
 Ranked = list[RankedEntry]
 
@@ -85,7 +86,8 @@ class Nearest:
         for number, text in enumerate(texts):
             names = found[text]
             left = [n for n in names if filtered is None or filtered.matches(n.name)]
-            equal.append(frozenset(n.name.concept for n in left if n.is_equal))
+            written = frozenset(n.name.concept for n in left if n.is_equal)
+            equal.append(written or NO_CONCEPTS)
             row = choose_row(left)
             if row is not None:
                 rows[number] = row

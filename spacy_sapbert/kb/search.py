@@ -52,7 +52,7 @@ from .nearest import FoundRows, Mentions, Nearest, bound
 from .parts import EmbeddedTexts, Parts, embed_texts
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
-MENTIONS_AT_ONCE = 256  # searched together: limits memory, does not change results
+MENTIONS_AT_ONCE = 64  # searched together: limits memory, does not change results
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = np.zeros(0)
 SEARCH_CACHE = 5_000  # mentions, about 5 KB each
