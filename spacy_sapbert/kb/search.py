@@ -11,6 +11,7 @@ links     ties broken by evidence, candidates written      linking.link
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,13 @@ from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import FoundRows, Mentions, Nearest, bound
 from .parts import EmbeddedTexts, Parts, embed_texts
+from .store import make_entry
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
 MENTIONS_AT_ONCE = 64  # searched together: limits memory, does not change results
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = np.zeros(0)
-SEARCH_CACHE = 5_000  # mentions, about 5 KB each
+SEARCH_CACHE = 5_000  # mentions, about 4 KB each
 CHECKS_KEPT = 64  # of options
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
 VOCABULARY_NAME = Provenance(vocabulary=True, annotated=False)
@@ -208,7 +210,7 @@ class MentionSearch:
                 if decide(result, limits) is None:
                     notes[number] = "filtered"
         return [
-            result._replace(note=note)
+            result._replace(note=note, ranked=share_texts(result.ranked))
             for result, note in zip(results, notes, strict=True)
         ]
 
@@ -413,6 +415,18 @@ class MentionSearch:
             parents=self.store.parents(found) if with_parents else {},
             sources=self.store.origins("source") if options.source_rank else {},
         )
+
+
+def share_texts(ranked: Iterable[RankedEntry]) -> list[RankedEntry]:
+    """Return candidates whose texts equal ones share: many results are kept."""
+    return [
+        RankedEntry(
+            score,
+            make_entry((row, intern(cui), intern(name), intern(alias), *rest)),
+            key,
+        )
+        for score, (row, cui, name, alias, *rest), key in ranked
+    ]
 
 
 def split_by_length(
