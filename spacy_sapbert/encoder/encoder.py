@@ -45,12 +45,14 @@ class Engine(Protocol):
         vocabulary: Number of its token ids.
         pads: Whether names of several lengths may be in one pass.
         threads: How many passes it computes at once; with 1 it is not safe for threads.
+        names: Most names of a pass: more take memory, and as long.
     """
 
     tokenizer: NameTokenizer
     positions: int
     vocabulary: int
     pads: bool
+    names: int
 
     @property
     def threads(self) -> int: ...
@@ -72,7 +74,7 @@ class EncoderConfig:
         engine: "torch", "onnx", "spacy_transformers" or "auto", which is ONNX Runtime
             for an exported encoder and "float32" on a CPU where ONNX Runtime is
             installed, else PyTorch.
-        names_per_pass: Names in one forward pass.
+        names_per_pass: Names in one forward pass; ONNX Runtime takes at most 16.
         precision: "float32" or, in PyTorch, "bf16". bf16 is faster on some machines
             and changes scores in the third digit, as the weights of an exported
             encoder do, which have 8 bits.
@@ -201,7 +203,7 @@ class Encoder:
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
         lengths = [len(token_ids[number]) for number in order]
-        most = self.config.names_per_pass
+        most = min(self.config.names_per_pass, self.engine.names)
         ends = split_passes(lengths, most, self.engine.pads)
         passes = [order[start:end] for start, end in ends]
         passes.reverse()  # the longest first: none is left to one thread at the end

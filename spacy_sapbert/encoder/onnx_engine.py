@@ -174,7 +174,7 @@ class OnnxEngine:
     name would have another vector in another batch.
     """
 
-    pads = False
+    pads, names = False, 16
 
     @property
     def threads(self) -> int:

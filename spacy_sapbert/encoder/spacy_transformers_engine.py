@@ -67,7 +67,7 @@ class SpacyTransformersEngine:
     So a name has the tokens that it has in all engines. It runs where spaCy runs.
     """
 
-    pads, threads = True, 1
+    pads, threads, names = True, 1, sys.maxsize
 
     def __init__(self, model: Any, tokenizer: NameTokenizer) -> None:
         from spacy.vocab import Vocab

@@ -1,5 +1,6 @@
 """Runs an encoder of transformers in PyTorch, on the CPU or the GPU."""
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ def open_engine(
 class TorchEngine:
     """See `Engine`. It runs on the device of its model."""
 
-    pads, threads = True, 1
+    pads, threads, names = True, 1, sys.maxsize
 
     def __init__(self, model: Any, tokenizer: NameTokenizer, precision: str) -> None:
         self.model = model
