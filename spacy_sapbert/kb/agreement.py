@@ -5,11 +5,11 @@ English names are counted apart: other names do not change answers for English t
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -52,7 +52,7 @@ LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
 MENTIONS_KEPT = 1_000  # whose words were read, about 1 KB each
-NO_HASHES = np.zeros(0, dtype=np.uint64)
+T = TypeVar("T")
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
 
 
@@ -67,16 +67,16 @@ class HashedWord(NamedTuple):
     """A folded word of a mention.
 
     Attributes:
-        hashes: Of the word, as each of some languages folds it. Shape: (n,).
+        hashes: Of the word, as each of some languages folds it.
         stems: Hashes of its stems and of the words it is made of; it is a real word if
-            one of these is. Shape: (n,).
+            one of these is.
         real: Whether it is no misspelled word in any case: a number, an abbreviation, a
             medical word of known parts.
     """
 
     word: str
-    hashes: np.ndarray
-    stems: np.ndarray
+    hashes: tuple[int, ...]
+    stems: tuple[int, ...]
     real: bool
 
 
@@ -227,8 +227,8 @@ class WordTable:
 
     def is_real(self, word: HashedWord, *, english: bool) -> bool:
         """Return whether names or English texts have a word."""
-        is_known = self.count_names(word.hashes, english=english).any()
-        return bool(is_known or find_sorted(word.stems, self.real)[0].any())
+        is_known = self.count_names(join([word.hashes]), english=english).any()
+        return bool(is_known or find_sorted(join([word.stems]), self.real)[0].any())
 
     def compare(
         self,
@@ -254,21 +254,30 @@ class WordTable:
         replaces: Callable[[str, str], float] = self.replaces
         if unknown is not None:
             replaces = partial(self.compute_replaced, left_out=unknown)
-        hashes, folds = join([word.hashes for word in flat])
-        counts = folds.highest(self.count_names(hashes, english=english), 0)
-        if left_out:
-            counts -= [sum(word.word in names for names in left_out) for word in flat]
-        stems, parts = join([word.stems for word in flat])
-        real = np.array([word.real for word in flat], dtype=bool)
-        real |= parts.any(find_sorted(stems, self.real)[0])
+        folds = cut(
+            self.count_names(join(w.hashes for w in flat), english=english).tolist(),
+            [len(word.hashes) for word in flat],
+        )
+        counts = [max(some, default=0) for some in folds]
+        for names in left_out:
+            counts = [n - (w.word in names) for n, w in zip(counts, flat, strict=True)]
+        stems = cut(
+            find_sorted(join(word.stems for word in flat), self.real)[0].tolist(),
+            [len(word.stems) for word in flat],
+        )
+        real = [
+            word.real or count > 0 or any(some)
+            for word, count, some in zip(flat, counts, stems, strict=True)
+        ]
         total = self.totals[0 if english else 1]
-        weights = np.log((2 + total) / (1 + counts.clip(0, total)))
+        names_with = np.array(counts, dtype=np.int64).clip(0, total)
+        weights = np.log((2 + total) / (1 + names_with)).tolist()
         rows_left_out = {c: rows for c, rows in without if rows is not None}
-        cells = Groups([*map(len, words)])  # one a word
+        sizes = [*map(len, words)]
         return Shared(
             words=[[word.word for word in some] for some in words],
-            weights=cells.spread(weights, 0.0),
-            real=cells.spread(real | (counts > 0), True),
+            weights=cut(weights, sizes),
+            real=cut(real, sizes),
             covered=self.find_covered(words, concepts, filter, rows_left_out),
             supports=self.replacements.are_supported,
             replaces=replaces,
@@ -283,28 +292,28 @@ class WordTable:
         concepts: Sequence[Sequence[int]],
         filter: Filter,
         without: Mapping[int, frozenset[int]],
-    ) -> np.ndarray:
-        """Return which words of each mention are in a name of each of its concepts.
-
-        A word that a mention has not is so too. Shape: (concepts, words).
-        """
+    ) -> list[list[list[bool]]]:
+        """Return which words of each mention are in a name of each of its concepts."""
         candidates = Groups([*map(len, concepts)])
         hashes, of_english, owners = self.words_of([*chain(*concepts)], without)
         if filter.is_english:
             hashes, owners = hashes[of_english], owners[of_english]
-        sizes = Groups([*map(len, words)])
-        absent = sizes.spread(np.zeros(len(sizes.owners), dtype=bool), True)
-        covered = absent[candidates.owners]
+        width = max(map(len, words), default=0)
         folds = max((len(word.hashes) for some in words for word in some), default=0)
-        keys = np.zeros((folds, absent.shape[1], len(words)), dtype=np.uint64)
+        keys = np.zeros((folds, width, len(words)), dtype=np.uint64)
         for number, some in enumerate(words):
             for place, word in enumerate(some):
                 keys[: len(word.hashes), place, number] = word.hashes
+        covered = np.zeros((len(candidates.owners), width), dtype=bool)
         mentions = candidates.owners[owners]
         for by_fold in keys:
             for place, of_mentions in enumerate(by_fold):
                 covered[owners[hashes == of_mentions[mentions]], place] = True
-        return covered
+        by_mention = cut(covered.tolist(), [*map(len, concepts)])
+        return [
+            [of_concept[: len(some)] for of_concept in of_mention]
+            for some, of_mention in zip(words, by_mention, strict=True)
+        ]
 
     def leave_out(self, without: Without) -> LeftOut | None:
         """Find out what is not known without some names of a concept.
@@ -339,7 +348,7 @@ class WordTable:
         values = 1 - counts[:, 0] / (counts.sum(axis=1) + 1)
         return dict(zip(words, values.tolist(), strict=True))
 
-    def weigh(self, words: Sequence[str], *, english: bool) -> dict[str, float]:
+    def weigh(self, words: Collection[str], *, english: bool) -> dict[str, float]:
         """Return how rare folded words are: log of (names / names with the word)."""
         keys = np.array([*map(hash_word, words)], dtype=np.uint64)
         counts = self.count_names(keys, english=english)
@@ -365,30 +374,40 @@ class WordTable:
         The owner is a place in `concepts`. `without` has, by concept, the rows of names
         that do not count. Shape: (words,) each.
         """
-        numbers = np.array(concepts, dtype=np.int64)
-        built = numbers < len(self.starts) - 1
-        built[built] &= self.starts[numbers[built]] < self.starts[numbers[built] + 1]
-        if without:
-            built &= [concept not in without for concept in concepts]
-        starts = self.starts[numbers[built]]
-        words = Groups(self.starts[numbers[built] + 1] - starts)
-        packed = self.places[starts[words.owners] + words.places]
+        size = len(self.starts) - 1
+        parts, owners, added = [self.places[:0]], list[int](), list[int]()
+        for number, concept in enumerate(concepts):
+            if 0 <= concept < size and concept not in without:
+                first, last = self.starts[concept : concept + 2].tolist()
+                if first < last:
+                    parts.append(self.places[first:last])
+                    owners.append(number)
+                    continue
+            added.append(number)  # of an overlay
+        packed = np.concatenate(parts)
         hashes, english = self.hashes[packed >> 1], (packed & 1) == 1
-        owners = np.flatnonzero(built)[words.owners]
-        for number in np.flatnonzero(~built).tolist():  # of an overlay
+        lengths = [*map(len, parts[1:])]
+        owner = np.array(owners, dtype=np.int64).repeat(lengths)
+        for number in added:
             concept = concepts[number]
             some = self.read_kept(concept, without.get(concept, frozenset()))
             hashes, english = (
                 np.concatenate(pair)
                 for pair in zip((hashes, english), some, strict=True)
             )
-            owners = np.append(owners, np.full(len(some[0]), number))
-        return hashes, english, owners
+            owner = np.append(owner, np.full(len(some[0]), number))
+        return hashes, english, owner
 
 
-def join(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, Groups]:
-    """Return hashes one after the other, and of which part each is."""
-    return np.concatenate([NO_HASHES, *parts]), Groups([*map(len, parts)])
+def join(parts: Iterable[Iterable[int]]) -> np.ndarray:
+    """Return hashes one after the other."""
+    return np.array([*chain.from_iterable(parts)], dtype=np.uint64)
+
+
+def cut(values: Iterable[T], sizes: Iterable[int]) -> list[list[T]]:
+    """Return values in parts of some sizes."""
+    rest = iter(values)
+    return [[*islice(rest, size)] for size in sizes]
 
 
 def read_words(
@@ -442,8 +461,7 @@ def hash_folds(folds: tuple[str, ...], *, short: bool) -> HashedWord:
     word = folds[-1]
     stems = {*folds, *list_stems(word, SHORTEST_NEW_STEM), *list_bases(word)}
     hashes, real = (
-        np.array([*map(hash_word, words)], dtype=np.uint64)
-        for words in (dict.fromkeys(folds), stems)
+        tuple(map(hash_word, words)) for words in (dict.fromkeys(folds), stems)
     )
     is_real = short or is_abbreviated(word) or is_exact(word) or is_formed(word)
     return HashedWord(word, hashes, real, is_real)

@@ -90,6 +90,7 @@ EFFECTS = {
         Effect.EXCLUDES,
     ),
 }
+EXCLUDING = frozenset(k for k, effect in EFFECTS.items() if effect is Effect.EXCLUDES)
 EQUAL = 2  # the closeness of a name that is written exactly as the mention
 COMPARED_KEPT = 10_000  # texts, about 1.5 KB each
 LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
@@ -97,7 +98,7 @@ AFTER_HEAD = LINKING_WORDS | {"type"}
 SIGNS = frozenset(("<", ">", "=", "\u2264", "\u2265", "%", "positive", "negative"))
 JOINS = frozenset(("and", "or"))  # between words whose order says nothing
 # Of most texts, never changed: a set of its own for each takes 216 bytes.
-NO_WORDS, NO_MARKS = Counter[str](), frozenset[str]()
+NO_WORDS, NO_MARKS, NO_NUMBERS = Counter[str](), frozenset[str](), frozenset[str]()
 NO_PAIRS = frozenset[tuple[str, str]]()
 MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
 START = 4  # letters of two words that are likely the same one, or derived
@@ -138,7 +139,7 @@ class Difference(NamedTuple):
     @property
     def excluding(self) -> list[Change]:
         """The changes by which the name is never what the mention means."""
-        return [c for c in self.changes if EFFECTS[c.kind] is Effect.EXCLUDES]
+        return [change for change in self.changes if change.kind in EXCLUDING]
 
     @property
     def closeness(self) -> int:
@@ -159,7 +160,9 @@ class Words:
         words: Without the English article "a".
         distinct: The same, each once.
         content: Those with a meaning of their own, without quantities.
+        terms: The same, in the order of the text.
         exact: Numbers, letters and signs beside quantities, with how often they occur.
+        numbers: Those of `exact` that are numbers.
         negated: Whether a word negates the others.
         clean: As `clean_text` returns it.
         text: In lower case, without accents.
@@ -188,21 +191,20 @@ class Words:
         self.clean = clean_text(text)
         self.text = fold_clean(self.clean)
         self.measured = bool(measured) or any(form)
-
-    @cached_property
-    def terms(self) -> tuple[str, ...]:
-        """Those of `content`, in the order of the text."""
-        return tuple([w for w in dict.fromkeys(self.words) if w in self.content])
-
-    @cached_property
-    def numbers(self) -> frozenset[str]:
-        """Those of `exact` that are numbers."""
-        return frozenset(filter(is_number, self.exact))
+        self.terms = self.words
+        if len(self.content) < len(words):
+            self.terms = tuple([w for w in dict.fromkeys(words) if w in self.content])
+        self.numbers = NO_NUMBERS
+        if self.exact:
+            self.numbers = frozenset(filter(is_number, self.exact))
+        if "," not in text:
+            self.orders = (tuple(self.pieces),)
+            self.head = find_head(self.words)
 
     @cached_property
     def head(self) -> str:
         """What kind of thing it is: "cancer" in "cancer of lung, type 2"."""
-        return find_head(self.orders[-1] if "," in self.given else self.words)
+        return find_head(self.orders[-1])
 
     @cached_property
     def orders(self) -> tuple[tuple[str, ...], ...]:

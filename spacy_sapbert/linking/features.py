@@ -3,23 +3,24 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any, NamedTuple
+from itertools import chain, islice, repeat
+from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import OSA
 
 from .candidates import Entry
 from .coverage import (
+    Likeness,
     Near,
     Shared,
-    cover_heads,
-    cover_names,
+    cover_head,
+    cover_name,
     cover_words,
     divide,
-    pair_words,
+    liken_words,
 )
-from .difference import Kind, Words, compare, split_words
+from .difference import EXCLUDING, Kind, compare, split_words
 from .groups import Groups
 from .text import Rules, is_abbreviation, is_acronym
 from .word_likeness import is_slip
@@ -31,7 +32,6 @@ SHARPNESS = 20.0  # of the share of a concept in the nearest names
 MOST_EDITS = 5  # more are as many
 MOST_LETTERS, MOST_WORDS = 60, 10  # of a mention; more are as many
 MISSING = 30  # rank of a concept without such a name
-COUNTED = 8  # values of `count_words`
 EXACT = 0.9999  # cosine of equal token ids, less the rounding of float32
 # What excludes a concept if none of its names has the words of the mention
 IN_WORDS = frozenset((Kind.NUMBER, Kind.LETTER, Kind.SIGN, Kind.OPPOSITE, Kind.STEM))
@@ -87,9 +87,10 @@ GROUPED: dict[str, tuple[str, ...]] = {
 # whether the mention or a word of it may be a misspelled name of the candidate, and
 # whether all words of the mention are real ones. An excluded candidate is never right.
 MISSPELLED, REAL, EXCLUDED = "misspelled", "real", "excluded"
+CHANGED = ("added", "missing", "replaced")
 # Of the mention and each candidate, for the probability of the first one alone
 OF_MENTION = (
-    *("standard", "field", "field_mean", "added", "missing", "replaced"),
+    *("standard", "field", "field_mean", *CHANGED),
     *("letters", "mention_words", "short", "unreal"),
 )
 FEATURES = tuple(name for group in GROUPED.values() for name in group)
@@ -102,10 +103,18 @@ OF_NAMES = (
     *(n for g in ("3-grams", "characters", "words", "coverage") for n in GROUPED[g]),
 )
 
+# What is computed together, see `compare_text` and `weigh_words`. Of the names of a
+# concept, the lowest value counts of the first ones, else the highest one.
+OF_TEXTS = ("edits", *CHANGED, "characters", "name_covered", "head_covered", EXCLUDED)
+LOWEST = 4
+OF_WORDS = ("covered", "unnamed", MISSPELLED)
+ALONE = frozenset((Kind.ADDED, Kind.MISSING))
+ADDED, MISSING_WORD, REPLACED = Kind.ADDED, Kind.MISSING, Kind.REPLACED
 # Also how far each candidate is below the best one
 GAPPED = ("cosine", "ngrams", "characters", "covered", "name_covered")
 
 Features = Mapping[str, np.ndarray]  # by name, one value for each candidate
+Values = Sequence[float]
 
 
 class Provenance(NamedTuple):
@@ -278,21 +287,45 @@ def list_near(
     return near
 
 
-def is_excluded(near: Sequence[Near], shares: Mapping[str, float]) -> bool:
+def is_excluded(near: Sequence[Near], words: Sequence[str], shares: Values) -> bool:
     """Return whether a mention does not mean a concept, by its nearest names.
 
     All of them differ in a way that excludes them; or one does in a number, a letter or
-    an opposite that no name of the concept has.
+    an opposite that no name of the concept has. `shares` = from `cover_words`.
     """
     excluding = [each.difference.excluding for each in near]
-    if near and all(excluding):
+    if all(excluding):
         return True
+    share_of = dict(zip(words, shares, strict=True))
     return any(
         change.kind in IN_WORDS
-        and not all(shares.get(word, 1.0) for word in change.mention.split())
+        and not all(share_of.get(word, 1.0) for word in change.mention.split())
         for changes in excluding
         for change in changes
     )
+
+
+class Known(NamedTuple):
+    """What is known of a mention, and of the words of it and of names near it.
+
+    Attributes:
+        words, weights, real, covered: See `Shared`.
+        likeness: Of its words to those of names.
+        rarity: Of the words of names.
+        adds: How far each word changes what a name means that it is added to.
+        most: The highest rarity that there can be.
+        around: How near other texts are.
+    """
+
+    words: Sequence[str]
+    weights: Sequence[float]
+    real: Sequence[bool]
+    covered: Sequence[Sequence[bool]]
+    likeness: Likeness
+    rarity: Mapping[str, float]
+    adds: Mapping[str, float]
+    most: float
+    around: Surroundings
 
 
 def compute_features(
@@ -312,192 +345,173 @@ def compute_features(
     annotations, so only `OF_NAMES` and `mention_share` are computed. Shape of each:
     (concepts of all pools,).
     """
-    near = [names for pool in pools for names in pool.near.values()]
-    groups = Groups([len(pool.near) for pool in pools])
-    of_concepts = [names for of_mention in near_names for names in of_mention]
-    names = Groups([*map(len, of_concepts)])
-    of_mentions = [[*chain(*of_mention)] for of_mention in near_names]
-    compared = [*chain(*of_mentions)]
-    pairs = pair_words(of_mentions, shared)
+    of_mentions = [[*chain(*near)] for near in near_names]
+    every = [*chain(*of_mentions)]
+    changes = [change for each in every for change in each.difference.changes]
+    rarity = shared.weigh({word for _, name, _ in every for word in name.terms})
+    adds = shared.adds({mine or its for k, mine, its in changes if k in ALONE})
+    likenesses = liken_words(of_mentions, shared)
+    described: list[dict[str, Values]] = []
+    for number, (pool, near) in enumerate(zip(pools, near_names, strict=True)):
+        known = Known(
+            shared.words[number],
+            shared.weights[number],
+            shared.real[number],
+            shared.covered[number],
+            likenesses[number],
+            rarity,
+            adds,
+            shared.most,
+            around[number] if around else NOWHERE,
+        )
+        features = describe_candidates(pool, near, known)
+        if counts is not None:
+            totals = concept_counts or {}
+            features |= describe_annotated(pool, counts[number], totals)
+        described.append(features)
+    names = [*described[0]]
+    columns = (features[name] for name in names for features in described)
+    table = np.fromiter(chain.from_iterable(columns), np.float64)
+    return dict(zip(names, table.reshape(len(names), -1), strict=True))
 
-    found = [
-        (n.cosine, n.similarity, n.vocabulary, n.vocabulary_weight, n.ngrams_weight)
-        for n in near
+
+def describe_candidates(
+    pool: Pool, near: Sequence[Sequence[Near]], known: Known
+) -> dict[str, Values]:
+    """Compute the features of the candidates of a mention, without annotations."""
+    concepts, count = [*pool.near.values()], len(near)
+    mention = near[0][0].mention if near else split_words("")
+    shares = [
+        cover_words(names, known.likeness, known.words, covered)
+        for names, covered in zip(near, known.covered, strict=True)
     ]
-    cosines, similarities, vocabulary, *weighed = to_array(found).reshape(-1, 5).T
-    totals = to_array([(p.vocabulary_weight, p.ngrams_weight) for p in pools])
-    edits, characters = count_edits(compared, names)
-    shares = cover_words(pairs, names, shared)
-    excluded = find_excluded(near_names, shares, shared)
-    doubtful: np.ndarray = np.any(~shared.real, axis=1)
-    slips = find_slips(of_mentions, doubtful, names)
-    real = shared.real[groups.owners]
-    weights = shared.weights[groups.owners]
-    covered = divide(add_columns(shares * weights), add_columns(weights))
-    name_covered = names.highest(cover_names(pairs, shared), 0.0)
-    rarest = np.where((shares == 0) & real, weights, 0).max(axis=1, initial=0.0)
-    near_words = (shares > 0) & ~shared.covered & ~real
-    features: dict[str, np.ndarray] = {
+    features = {
+        **transpose(OF_TEXTS, [compare_texts(names, known) for names in near]),
+        **transpose(GROUPED["words"], [compare_words(names[0]) for names in near]),
+        **transpose(
+            OF_WORDS,
+            [weigh_words(*c, known) for c in zip(shares, known.covered, strict=True)],
+        ),
+    }
+    for number, is_excluding in enumerate(features[EXCLUDED]):
+        if is_excluding:
+            excluded = is_excluded(near[number], known.words, shares[number])
+            features[EXCLUDED][number] = excluded
+    is_doubtful = not all(known.real)
+    slips = [is_doubtful and has_slip(names) for names in near]
+    cosines = [names.cosine for names in concepts]
+    ngrams = [names.similarity for names in concepts]
+    fewest = min(features["edits"], default=0.0)
+    mean, spread, other, others = known.around
+    unreal = 1 - divide(sum(known.real), len(known.real))
+    is_short = is_abbreviation(mention.clean) or is_acronym(mention.clean)
+    more: dict[str, Values] = {
         "cosine": cosines,
-        "vocabulary_share": divide(weighed[0], totals[groups.owners, 0]),
-        "vocabulary_rank": rank_values(vocabulary, groups),
-        "ngrams": similarities,
-        "ngrams_share": divide(weighed[1], totals[groups.owners, 1]),
-        "ngrams_rank": rank_values(similarities, groups),
-        "characters": characters,
-        "edits": edits,
-        "edits_gap": edits - groups.lowest(edits)[groups.owners],
+        "vocabulary_share": [
+            divide(names.vocabulary_weight, pool.vocabulary_weight)
+            for names in concepts
+        ],
+        "vocabulary_rank": rank_values([names.vocabulary for names in concepts]),
+        "ngrams": ngrams,
+        "ngrams_share": [
+            divide(names.ngrams_weight, pool.ngrams_weight) for names in concepts
+        ],
+        "ngrams_rank": rank_values(ngrams),
+        "edits_gap": [edits - fewest for edits in features["edits"]],
         "slip": slips,
-        **compare_words([of_concept[0] for of_concept in of_concepts]),
-        "covered": covered,
-        "unnamed": rarest / shared.most,
-        "name_covered": name_covered,
-        "head_covered": names.highest(cover_heads(pairs), 0.0),
-        MISSPELLED: np.maximum(near_words.any(axis=1), slips),
-        REAL: 1.0 - doubtful[groups.owners],
-        EXCLUDED: excluded,
-        "mention_share": np.zeros(len(near)),
-        **describe_mentions(of_mentions, cosines, shared, around, groups),
-        **weigh_changes(compared, names, shared),
+        MISSPELLED: [*map(max, features[MISSPELLED], slips)],
+        REAL: [not is_doubtful] * count,
+        "mention_share": [0.0] * count,
+        "standard": [(cosine - mean) / spread for cosine in cosines],
+        "field": [(cosine - other) / spread for cosine in cosines],
+        "field_mean": [(cosine - others) / spread for cosine in cosines],
+        "letters": [min(len(mention.clean), MOST_LETTERS)] * count,
+        "mention_words": [min(len(mention.words), MOST_WORDS)] * count,
+        "short": [is_short] * count,
+        "unreal": [unreal] * count,
     }
-    gaps = groups.gaps(np.stack([features[name] for name in GAPPED], axis=1))
-    features |= {f"{n}_gap": gap for n, gap in zip(GAPPED, gaps.T, strict=True)}
-    if counts is not None:
-        features |= {
-            "vocabulary_cosine": vocabulary,
-            "vocabulary_gap": groups.gaps(vocabulary),
-            "exact_vocabulary": to_array(vocabulary > EXACT),
-            "preferred": to_array([names.nearest.preferred for names in near]),
-            **compute_annotated(pools, groups, counts, concept_counts or {}),
-        }
-    return features
+    every: dict[str, Values] = {**features, **more}
+    return every | {f"{name}_gap": find_gaps(every[name]) for name in GAPPED}
 
 
-def to_array(values: Any) -> np.ndarray:
-    return np.array(values, dtype=np.float64)
+def transpose(names: Sequence[str], rows: Sequence[Values]) -> dict[str, list[float]]:
+    """Return the columns of rows, by name."""
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    return dict(zip(names, map(list, columns), strict=False))
 
 
-def add_columns(values: np.ndarray) -> np.ndarray:
-    """Return the sums of rows, from left to right: their width does not change them."""
-    total = np.zeros(len(values))
-    for column in values.T:
-        total = total + column
-    return total
+def find_gaps(values: Values) -> Values:
+    """Return how far each value is below the highest."""
+    highest = max(values, default=0.0)
+    return [highest - value for value in values]
 
 
-def find_excluded(
-    near_names: Sequence[Sequence[Sequence[Near]]], shares: np.ndarray, shared: Shared
-) -> np.ndarray:
-    """Return which concepts `is_excluded`, as 0 or 1. Shape: (candidates,)."""
-    excluded = np.zeros(len(shares))
-    number = 0
-    for of_mention, words in zip(near_names, shared.words, strict=True):
-        for of_concept in of_mention:
-            if any(each.difference.excluding for each in of_concept):
-                of_words = dict(zip(words, shares[number].tolist(), strict=False))
-                excluded[number] = is_excluded(of_concept, of_words)
-            number += 1
-    return excluded
+def rank_values(values: Values) -> Values:
+    """Return how many values are higher than each; `MISSING` of 0."""
+    ranks: dict[float, int] = {}
+    for rank, value in enumerate(sorted(values, reverse=True)):
+        ranks.setdefault(value, rank)
+    return [min(ranks[v], MISSING) if v > 0 else MISSING for v in values]
 
 
-def find_slips(
-    near: Sequence[Sequence[Near]], doubtful: np.ndarray, names: Groups
-) -> np.ndarray:
-    """Return of which concepts a mention with a new word may be a misspelled name.
+def has_slip(names: Sequence[Near]) -> bool:
+    """Return whether a mention may be a misspelled name of a concept."""
+    return any(is_slip(mention.text, name.text) for mention, name, _ in names)
 
-    As 0 or 1. Shape: (candidates,).
+
+def compare_texts(names: Sequence[Near], known: Known) -> Values:
+    """Return the features `OF_TEXTS` of a concept: of its names, the best values."""
+    first, *others = [compare_text(each, known) for each in names]
+    for other in others:
+        lowest = map(min, first[:LOWEST], other[:LOWEST])
+        first = (*lowest, *map(max, first[LOWEST:], other[LOWEST:]))
+    return first
+
+
+def compare_text(near: Near, known: Known) -> tuple[float, ...]:
+    """Return the features `OF_TEXTS` of a name.
+
+    Letters that are dropped, added, changed or swapped, up to `MOST_EDITS`; how far the
+    words that only the mention has change what it means, and those that only the name
+    has; how many stand in the place of others; one minus the letters relative to the
+    longer text, 0 to 1; how far the mention has the words of the name, and its head;
+    whether a change may exclude the concept.
     """
-    slips = [
-        is_doubtful and is_slip(each.mention.text, each.name.text)
-        for of_mention, is_doubtful in zip(near, doubtful.tolist(), strict=True)
-        for each in of_mention
-    ]
-    return to_array(names.any(np.array(slips, dtype=bool)))
+    mention, name, difference = near
+    edits = OSA.distance(mention.text, name.text)
+    longest = max(len(mention.text), len(name.text)) or 1
+    added = missing = replaced = 0.0
+    is_excluding = False
+    for kind, word, other in difference.changes:
+        if kind is ADDED:
+            added += known.adds[word]
+        elif kind is MISSING_WORD:
+            missing += known.adds[other]
+        elif kind is REPLACED:
+            replaced += 1.0
+        elif kind in EXCLUDING:
+            is_excluding = True
+    return (
+        edits if edits < MOST_EDITS else MOST_EDITS,
+        added,
+        missing,
+        replaced,
+        1 - edits / longest,
+        cover_name(near, known.likeness, known.rarity),
+        cover_head(near, known.likeness),
+        is_excluding,
+    )
 
 
-def describe_mentions(
-    near: Sequence[Sequence[Near]],
-    cosines: np.ndarray,
-    shared: Shared,
-    around: Sequence[Surroundings],
-    groups: Groups,
-) -> dict[str, np.ndarray]:
-    """Compute of `OF_MENTION` what is not of changes."""
-    texts = [names[0].mention if names else split_words("") for names in near]
-    counts = to_array([*map(len, shared.words)])
-    new = (~shared.real).sum(axis=1)
-    of_mentions: dict[str, Any] = {
-        "letters": [min(len(text.clean), MOST_LETTERS) for text in texts],
-        "mention_words": [min(len(text.words), MOST_WORDS) for text in texts],
-        "short": [is_abbreviation(t.clean) or is_acronym(t.clean) for t in texts],
-        "unreal": 1 - divide(counts - new, counts),
-    }
-    every = to_array(around or [NOWHERE] * len(near))[groups.owners]
-    mean, spread, other, others = every.T
-    return {
-        "standard": (cosines - mean) / spread,
-        "field": (cosines - other) / spread,
-        "field_mean": (cosines - others) / spread,
-        **{n: to_array(v)[groups.owners] for n, v in of_mentions.items()},
-    }
-
-
-def all_excluded(features: Features, groups: Groups) -> np.ndarray:
-    """Return which mentions mean none of their candidates, bool. (mentions,)"""
-    return ~groups.any(features[EXCLUDED] == 0)
-
-
-def compute_annotated(
-    pools: Sequence[Pool],
-    groups: Groups,
-    counts: Sequence[Mapping[str, int]],
-    concept_counts: Mapping[str, int],
-) -> dict[str, np.ndarray]:
-    """Compute the features that annotated mentions make; see `compute_features`."""
-    near = [names for pool in pools for names in pool.near.values()]
-    cuis = [cui for pool in pools for cui in pool.near]
-    annotated = to_array([names.annotated for names in near])
-    weights = to_array([names.annotated_weight for names in near])
-    of_pools = to_array([pool.annotated_weight for pool in pools])[groups.owners]
-    totals = to_array([sum(some.values()) for some in counts])[groups.owners]
-    places = [*zip(groups.owners.tolist(), cuis, strict=True)]
-    of_mention = to_array([counts[number].get(cui, 0) for number, cui in places])
-    others = to_array([len({*counts[n]} - {cui, ""}) for n, cui in places])
-    of_concept = log_counts([concept_counts.get(cui, 0) for cui in cuis])
-    return {
-        "annotated_cosine": annotated,
-        "annotated_gap": groups.gaps(annotated),
-        "annotated_share": divide(weights, of_pools),
-        "annotated_rank": rank_values(annotated, groups),
-        "exact_annotated": to_array(annotated > EXACT),
-        "mention_share": divide(of_mention, totals),
-        "mention_concept_count": log_counts(of_mention),
-        "mention_count": log_counts(totals),
-        "other_concept": to_array((others > 0) & (of_mention == 0)),
-        "concept_count": of_concept,
-        "concept_count_gap": groups.gaps(of_concept),
-    }
-
-
-def log_counts(counts: Iterable[float]) -> np.ndarray:
-    return to_array([*map(math.log1p, counts)])
-
-
-def compare_words(near: Sequence[Near]) -> dict[str, np.ndarray]:
-    """Return the features of the group "words". Shape of each: (near,)."""
-    values = to_array([count_words(each.mention, each.name) for each in near])
-    shared, mine, its, *rest = values.reshape(-1, COUNTED).T
-    shares = (divide(shared, whole) for whole in (mine, its, mine + its - shared))
-    return dict(zip(GROUPED["words"], (*shares, *rest), strict=True))
-
-
-def count_words(mention: Words, name: Words) -> tuple[float, ...]:
-    """Return how many words both have, and each; then the features without shares."""
+def compare_words(near: Near) -> tuple[float, ...]:
+    """Return the features of the group "words"."""
+    mention, name, _ = near
+    shared = len(mention.content & name.content)
+    mine, its = len(mention.content), len(name.content)
     numbers, others = mention.numbers, name.numbers
     return (
-        len(mention.content & name.content),
-        len(mention.content),
-        len(name.content),
+        *((shared / mine, shared / its) if shared else (0.0, 0.0)),
+        shared / (mine + its - shared) if shared else 0.0,
         len(name.words) - len(mention.words),
         mention.words[-1:] == name.words[-1:],
         mention.words[:1] == name.words[:1],
@@ -506,53 +520,61 @@ def count_words(mention: Words, name: Words) -> tuple[float, ...]:
     )
 
 
-def weigh_changes(
-    near: Sequence[Near], names: Groups, shared: Shared
-) -> dict[str, np.ndarray]:
-    """Compute how far the words that only a mention has change what it means.
+def weigh_words(
+    shares: Values, covered: Sequence[bool], known: Known
+) -> tuple[float, ...]:
+    """Return the features `OF_WORDS` of a concept.
 
-    Also the same of the words that only the name has, and how many words stand in the
-    place of others; of the name of a concept with the least. Shape: (candidates,) each.
+    The share of the words of the mention, by rarity, that its names have; the rarity of
+    the rarest real word that they have not; and whether they have one like a new word.
     """
-    found: dict[Kind, list[tuple[int, str]]] = {
-        kind: [] for kind in (Kind.ADDED, Kind.MISSING, Kind.REPLACED)
+    part = total = rarest = 0.0
+    is_misspelled = False
+    for share, weight, is_real, is_covered in zip(
+        shares, known.weights, known.real, covered, strict=True
+    ):
+        part += share * weight  # `sum` would round in another way, from Python 3.12 on
+        total += weight
+        if is_real and not share:
+            rarest = max(rarest, weight)
+        elif share and not (is_real or is_covered):
+            is_misspelled = True
+    return divide(part, total), rarest / known.most, is_misspelled
+
+
+def all_excluded(features: Features, groups: Groups) -> np.ndarray:
+    """Return which mentions mean none of their candidates, bool. (mentions,)"""
+    return ~groups.any(features[EXCLUDED] == 0)
+
+
+def describe_annotated(
+    pool: Pool, counts: Mapping[str, int], concept_counts: Mapping[str, int]
+) -> dict[str, Values]:
+    """Compute the features that annotated mentions make; see `compute_features`."""
+    concepts = [*pool.near.values()]
+    vocabulary = [names.vocabulary for names in concepts]
+    annotated = [names.annotated for names in concepts]
+    total = sum(counts.values())
+    of_mention = [counts.get(cui, 0) for cui in pool.near]
+    of_concept = [math.log1p(concept_counts.get(cui, 0)) for cui in pool.near]
+    return {
+        "vocabulary_cosine": vocabulary,
+        "vocabulary_gap": find_gaps(vocabulary),
+        "exact_vocabulary": [cosine > EXACT for cosine in vocabulary],
+        "preferred": [names.nearest.preferred for names in concepts],
+        "annotated_cosine": annotated,
+        "annotated_gap": find_gaps(annotated),
+        "annotated_share": [
+            divide(names.annotated_weight, pool.annotated_weight) for names in concepts
+        ],
+        "annotated_rank": rank_values(annotated),
+        "exact_annotated": [cosine > EXACT for cosine in annotated],
+        "mention_share": [divide(count, total) for count in of_mention],
+        "mention_concept_count": [*map(math.log1p, of_mention)],
+        "mention_count": [math.log1p(total)] * len(concepts),
+        "other_concept": [
+            not counts.get(cui) and not counts.keys() <= {cui, ""} for cui in pool.near
+        ],
+        "concept_count": of_concept,
+        "concept_count_gap": find_gaps(of_concept),
     }
-    for number, (_, _, difference) in enumerate(near):
-        for kind, word, other in difference.changes:
-            if kind in found:
-                found[kind].append((number, word or other))
-    adds = shared.adds({w for k in (Kind.ADDED, Kind.MISSING) for _, w in found[k]})
-    columns: dict[str, np.ndarray] = {}
-    for kind, some in found.items():
-        numbers = np.array([number for number, _ in some], dtype=np.int64)
-        weights = np.ones(len(some))
-        if kind is not Kind.REPLACED:
-            weights = to_array([adds[word] for _, word in some])
-        sums = np.bincount(numbers, weights, len(near))
-        columns[kind.name.lower()] = names.lowest(sums)
-    return columns
-
-
-def rank_values(values: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return how many values of a mention are higher than each; `MISSING` of 0."""
-    order = np.lexsort((-values, groups.owners))
-    ordered, owners = values[order], groups.owners[order]
-    new = np.ones(len(order), dtype=bool)  # not equal to the one before
-    new[1:] = (ordered[1:] != ordered[:-1]) | (owners[1:] != owners[:-1])
-    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
-    ranks = np.empty(len(order))
-    ranks[order] = groups.places[first]
-    return np.where(values > 0, np.minimum(ranks, MISSING), MISSING)
-
-
-def count_edits(near: Sequence[Near], names: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Count the letters dropped, added, changed or swapped between mentions and names.
-
-    Returns for each concept, of the nearest of its names: the number, up to
-    `MOST_EDITS`; and one minus the number relative to the longer text, 0 to 1.
-    """
-    texts = [(each.mention.text, each.name.text) for each in near]
-    counts = to_array([OSA.distance(*pair) for pair in texts])
-    longest = to_array([max(map(len, pair)) or 1 for pair in texts])
-    edits = np.minimum(names.lowest(counts), MOST_EDITS)
-    return edits, names.highest(1 - counts / longest, 0.0)

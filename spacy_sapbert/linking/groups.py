@@ -26,11 +26,6 @@ class Groups:
         self.owners = np.arange(len(self.sizes)).repeat(self.sizes)
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """The place of each candidate in its mention. Shape: (candidates,)."""
-        return np.arange(len(self.owners)) - self.starts[self.owners]
-
-    @cached_property
     def filled(self) -> np.ndarray | None:
         """Which mentions have candidates; None = all of them. Shape: (mentions,)."""
         filled: np.ndarray = self.sizes > 0
@@ -54,10 +49,6 @@ class Groups:
         found = self.reduce(np.maximum, values, least)
         return np.maximum(found, least) if least > -np.inf else found
 
-    def lowest(self, values: np.ndarray) -> np.ndarray:
-        """Return the lowest value of each mention. Shape: (mentions,)."""
-        return self.reduce(np.minimum, values, np.inf)
-
     def gaps(self, values: np.ndarray) -> np.ndarray:
         """Return how far each value is below the highest. Shape: (candidates, …)."""
         return self.highest(values)[self.owners] - values
@@ -65,16 +56,6 @@ class Groups:
     def any(self, chosen: np.ndarray) -> np.ndarray:
         """Return which mentions have a candidate that is chosen. Shape: (mentions,)."""
         return self.reduce(np.logical_or, chosen, False)
-
-    def spread(self, values: np.ndarray, rest: Any) -> np.ndarray:
-        """Return a row for each mention, with `rest` behind its candidates.
-
-        Shape: (mentions, most candidates of one).
-        """
-        shape = (len(self.sizes), int(self.sizes.max(initial=0)))
-        table = np.full(shape, rest, dtype=values.dtype)
-        table[self.owners, self.places] = values
-        return table
 
     def first(self, chosen: np.ndarray) -> np.ndarray:
         """Return the place of the first chosen candidate of each mention.
