@@ -56,7 +56,7 @@ from .store import make_entry
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
 MENTIONS_AT_ONCE = 64  # searched together: limits memory, does not change results
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
-NO_SCORES = np.zeros(0)
+NO_SCORES = (list[float](), 0.0, False)
 SEARCH_CACHE = 5_000  # mentions, about 4 KB each
 CHECKS_KEPT = 64  # of options
 CONCEPT_CACHE = 20_000  # concepts, about 1 KB each
@@ -331,7 +331,7 @@ class MentionSearch:
         around = self.nearest.surround(mentions.vectors)
         scored = self.score(mentions, near, pools, counts, around, filter)
         for number, pool in enumerate(pools):
-            scores, probability, excluded = scored.get(number, (NO_SCORES, 0.0, False))
+            scores, probability, excluded = scored.get(number, NO_SCORES)
             ordered = order_pool(pool, scores, ranked.get(number, ()))
             best = rank_concepts(ordered, k=options.k)
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
@@ -348,7 +348,7 @@ class MentionSearch:
         counts: Sequence[Mapping[str, int]],
         around: Sequence[Surroundings],
         filter: Filter,
-    ) -> dict[int, tuple[np.ndarray, float, bool]]:
+    ) -> dict[int, tuple[list[float], float, bool]]:
         """Score the concepts near some mentions, by the numbers of these.
 
         Also returns the probability that the first is right, and whether all of them
@@ -357,7 +357,7 @@ class MentionSearch:
         parts, taught = self.parts, self.parts.manifest.taught is not None
         cuis = {cui for number in numbers for cui in pools[number].near}
         totals = self.store.annotated_concepts(cuis) if taught else {}
-        scored: dict[int, tuple[np.ndarray, float, bool]] = {}
+        scored: dict[int, tuple[list[float], float, bool]] = {}
         for some in split_by_length(numbers, mentions.texts):
             features = self.agreement.features(
                 [mentions.texts[number] for number in some],
@@ -372,8 +372,7 @@ class MentionSearch:
             named = mentions.named[some]
             chances = parts.chance.probabilities(features, scores, groups, named)
             excluded = all_excluded(features, groups)
-            by_mention = np.split(scores, np.cumsum(groups.sizes)[:-1])
-            values = zip(by_mention, chances, excluded.tolist(), strict=True)
+            values = zip(groups.split(scores), chances, excluded, strict=True)
             scored.update(zip(some, values, strict=True))
         return scored
 
@@ -445,7 +444,7 @@ def split_by_length(
 
 
 def order_pool(
-    pool: Pool, scores: np.ndarray, others: Sequence[RankedEntry]
+    pool: Pool, scores: Sequence[float], others: Sequence[RankedEntry]
 ) -> list[RankedEntry]:
     """Order the concepts of a pool by their scores, before others in their order.
 
@@ -453,11 +452,9 @@ def order_pool(
     """
     if not pool.near:
         return []
-    near, keys = [*pool.near.values()], scores.tolist()
-    ordered = [
-        RankedEntry(near[number].cosine, near[number].nearest, keys[number])
-        for number in np.argsort(-scores, kind="stable").tolist()
-    ]
+    near = zip(pool.near.values(), scores, strict=True)
+    ordered = [RankedEntry(names.cosine, names.nearest, key) for names, key in near]
+    ordered.sort(key=lambda ranked: -ranked.key)
     last = ordered[-1].key
     # Sort keys are in −1 … 1, so that these come after the pool.
     ordered += [

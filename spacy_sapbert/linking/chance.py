@@ -7,6 +7,7 @@ are, and so hold for other vocabularies too. What is learned from annotations co
 them for one knowledge base.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,7 @@ OF_FIRST = (
     *("letters", "mention_words", "short", "unreal"),
 )
 AHEAD = ("standard", "covered", "name_covered", "head_covered", "characters", "ngrams")
+PLACES_AHEAD = [OF_FIRST.index(name) for name in AHEAD]
 OF_CHANCE = (*OF_FIRST, *(f"{name}_ahead" for name in AHEAD), MARGIN, DOUBT)
 OF_MODEL = {
     ORDERED: OF_CHANCE,
@@ -148,10 +150,12 @@ class Chance(BaseModel):
             if name not in (PRIOR, MARGIN)
         }
         values[MARGIN] = described[MARGIN]
-        name, abbreviation = self.names
-        of_names = np.where(features["short"][first] != 0, abbreviation, name)
         prior = self.trees.scores(described) + self.intercept
-        values[PRIOR] = np.where(np.array(named, dtype=bool), of_names, prior)
+        for number, is_named in enumerate(named):
+            if is_named:
+                is_short = bool(features["short"][first[number]])
+                prior[number] = self.names[is_short]
+        values[PRIOR] = prior
         return values
 
 
@@ -160,7 +164,8 @@ def find_first(scores: np.ndarray, groups: Groups) -> np.ndarray:
 
     Shape: (mentions,).
     """
-    return groups.first(scores == groups.highest(scores)[groups.owners])
+    by_mention = groups.split(scores)
+    return groups.starts + [each.index(max(each)) for each in by_mention]
 
 
 def compute_margin(scores: np.ndarray, groups: Groups) -> np.ndarray:
@@ -168,13 +173,16 @@ def compute_margin(scores: np.ndarray, groups: Groups) -> np.ndarray:
 
     Shape: (mentions,).
     """
-    highest = groups.highest(scores)
-    # Candidates with its score do not count: one of them is meant.
-    others = np.flatnonzero(scores < highest[groups.owners])
-    summed = np.full(len(highest), -np.inf)
-    np.logaddexp.at(summed, groups.owners[others], scores[others])
-    margins = np.clip(highest - summed, -MOST_MARGIN, MOST_MARGIN).tolist()
-    return np.array([round(margin, DIGITS) for margin in margins])
+    margins: list[float] = []
+    for by_mention in groups.split(scores):
+        highest = max(by_mention)
+        # Candidates with its score do not count: one of them is meant.
+        odds = 0.0
+        for score in by_mention:
+            odds += math.exp(score - highest) if score < highest else 0.0
+        margin = -math.log(odds) if odds else MOST_MARGIN
+        margins.append(round(min(margin, MOST_MARGIN), DIGITS))
+    return np.array(margins)
 
 
 def describe_first(
@@ -184,14 +192,15 @@ def describe_first(
 
     Shape of each: (mentions,).
     """
-    values = {name: features[name][first] for name in OF_FIRST}
-    others = np.stack([features[name] for name in AHEAD], axis=1)
+    table = np.array([features[name] for name in OF_FIRST])  # (features, candidates)
+    of_first, others = table[:, first], table[PLACES_AHEAD].T
     others[first] = 0.0
-    for name, highest in zip(AHEAD, groups.highest(others, 0.0).T, strict=True):
-        values[f"{name}_ahead"] = values[name] - highest
+    ahead = of_first[PLACES_AHEAD] - groups.highest(others, 0.0).T
+    values = dict(zip(OF_CHANCE, (*of_first, *ahead), strict=False))
     values[MARGIN] = compute_margin(scores, groups)
     misspelled = features[MISSPELLED][first] != 0
-    values[DOUBT] = (groups.any(features[REAL] == 0) & misspelled).astype(np.float64)
+    new = [not all(real) for real in groups.split(features[REAL])]
+    values[DOUBT] = np.array(misspelled & new, dtype=np.float64)
     return values
 
 

@@ -542,9 +542,9 @@ def weigh_words(
     return divide(part, total), rarest / known.most, is_misspelled
 
 
-def all_excluded(features: Features, groups: Groups) -> np.ndarray:
-    """Return which mentions mean none of their candidates, bool. (mentions,)"""
-    return ~groups.any(features[EXCLUDED] == 0)
+def all_excluded(features: Features, groups: Groups) -> list[bool]:
+    """Return which mentions mean none of their candidates."""
+    return [*map(all, groups.split(features[EXCLUDED]))]
 
 
 def describe_annotated(

@@ -6,6 +6,7 @@ no sum, and no other value, changes with the mentions beside it.
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,7 @@ class Groups:
         """Return which mentions have a candidate that is chosen. Shape: (mentions,)."""
         return self.reduce(np.logical_or, chosen, False)
 
-    def first(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the place of the first chosen candidate of each mention.
-
-        Each must have one. Shape: (mentions,).
-        """
-        places = np.flatnonzero(chosen)
-        return places[np.searchsorted(self.owners[places], np.arange(len(self.sizes)))]
+    def split(self, values: np.ndarray) -> list[list[Any]]:
+        """Return the values of each mention, as lists."""
+        rest = iter(values.tolist())
+        return [[*islice(rest, size)] for size in self.sizes.tolist()]

@@ -64,7 +64,7 @@ class Weights(BaseModel):
         columns = np.array([features[name] for name in self.names])
         # By candidate: the order of a sum does not change with their number.
         values = np.ascontiguousarray(columns.reshape(-1, len(cosines)).T)
-        parts = np.clip((values - mean) / scale, -CLIP, CLIP) * weight
+        parts = np.minimum(np.maximum((values - mean) / scale, -CLIP), CLIP) * weight
         scores: np.ndarray = parts.sum(axis=1) + self.temperature * cosines
         return scores
 
@@ -106,25 +106,23 @@ class Ranker(BaseModel):
         """
         groups = groups or Groups([len(features["cosine"])])
         excluded = BEHIND * features[EXCLUDED]
-        linear = self.linear_scores(features, groups)
+        known = is_known(features, groups)[groups.owners]
+        linear = self.linear_scores(features, known)
         scores = linear
         if self.known is None:
             scores = (features["cosine"] - excluded).round(DIGITS)
         trees = self.taught or self.general
         if trees is None:
             return scores
-        chosen = np.ones(len(scores), dtype=bool)
-        if self.taught is None:
-            chosen = is_known(features, groups)[groups.owners]
+        chosen = known if self.taught is None else np.ones(len(scores), dtype=bool)
         ordered = {**features, BEHIND_FIRST: -groups.gaps(linear)}
         corrected = trees.scores(choose(ordered, trees.names, chosen))
         scores[chosen] = (corrected - excluded[chosen]).round(DIGITS)
         return scores
 
-    def linear_scores(self, features: Features, groups: Groups) -> np.ndarray:
+    def linear_scores(self, features: Features, known: np.ndarray) -> np.ndarray:
         """Return the `scores` of `known` or `unknown`."""
         scores: np.ndarray = -BEHIND * features[EXCLUDED]
-        known = is_known(features, groups)[groups.owners]
         for weights, chosen in ((self.known, known), (self.unknown, ~known)):
             if weights is not None and chosen.any():
                 some = choose(features, ("cosine", *weights.names), chosen)
@@ -133,7 +131,8 @@ class Ranker(BaseModel):
 
     def with_order(self, features: Features, groups: Groups) -> Features:
         """Return features with `BEHIND_FIRST`."""
-        gaps = groups.gaps(self.linear_scores(features, groups))
+        known = is_known(features, groups)[groups.owners]
+        gaps = groups.gaps(self.linear_scores(features, known))
         return {**features, BEHIND_FIRST: -gaps}
 
     @property
@@ -159,5 +158,8 @@ def is_known(features: Features, groups: Groups) -> np.ndarray:
 
     Shape: (mentions,).
     """
-    new, misspelled = features[REAL] == 0, features[MISSPELLED] != 0
-    return ~(groups.any(new) & groups.any(misspelled))
+    words = zip(
+        groups.split(features[REAL]), groups.split(features[MISSPELLED]), strict=True
+    )
+    known = [all(real) or not any(misspelled) for real, misspelled in words]
+    return np.array(known, dtype=bool)

@@ -78,18 +78,27 @@ class Trees(BaseModel):
             np.array([tree.values for tree in self.read]),
         )
 
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """What each larger answer adds to the place of a value, and where trees start.
+
+        Shape: (questions,) and (trees,), float64, which are exact.
+        """
+        _, thresholds, values = self.arrays
+        added = 2.0 ** np.arange(thresholds.shape[1])[::-1]
+        return added, np.arange(len(values)) * float(values.shape[1])
+
     def scores(self, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return a score of each candidate. Shape: (candidates,)."""
         asked, thresholds, values = self.arrays
-        columns = np.array([features[name] for name in self.names])
-        starts = np.arange(len(values))[:, None] * values.shape[1]
-        scores = np.zeros(columns.shape[1])
+        added, starts = self.places
+        columns = np.array([features[name] for name in self.names]).T
+        scores = np.zeros(len(columns))
         for start in range(0, len(scores), AT_ONCE):
-            some = columns[:, start : start + AT_ONCE].take(asked.T, axis=0)
-            answers = np.zeros(some.shape[1:], dtype=np.int64)  # (trees, candidates)
-            for larger in some > thresholds.T[:, :, None]:
-                answers = 2 * answers + larger
-            picked = values.ravel().take((starts + answers).T)
+            some = columns[start : start + AT_ONCE].take(asked, axis=1)
+            larger = np.greater(some, thresholds, out=some)  # 1 or 0
+            places = larger @ added + starts  # (candidates, trees)
+            picked = values.ravel().take(places.astype(np.int64))
             # By candidate: the order of a sum does not change with their number.
             scores[start : start + AT_ONCE] = picked.sum(axis=1)
         return scores
