@@ -276,6 +276,7 @@ OF_TENS = frozenset(("type", "factor", "nerve", "stage", "class", "group", "grad
 NUMERALS_AT_END = frozenset(("I", "V", "IV"))
 AT_END = regex.compile(r"\s*(?:[,;.)]|$)")
 SHORTEST_NUMBERED = 5  # letters of a word before one of them
+MAY_BE_ROMAN = frozenset("ivxIVX")  # the first letter
 AMBIGUOUS = frozenset(("i", "v", "x", "iv", "xx", "xxx"))
 LOWER_ROMAN_LETTER = regex.compile(
     r"(?!vi[ade]$)(?P<roman>[ivx]{2,5})(?P<letter>[a-e])"
@@ -385,8 +386,8 @@ def split_text(
             continue
         piece = match.group()
         folded = fold_piece(piece, rules)
-        if len(folded[0]) < 4 and (numeral := read_numeral(text, start, end, words)):
-            folded = numeral
+        if piece[0] in MAY_BE_ROMAN and len(folded[0]) < 4:
+            folded = read_numeral(text, start, end, words) or folded
         if len(folded) > 1:  # a Roman numeral and a letter
             words += folded
             starts += (start, end - 1)

@@ -105,6 +105,7 @@ def test_pieces_have_their_places_and_articles_are_no_words():
     assert list_words("a dose", "english") == ["dose"]
     assert list_words("A a dose, vitamin a", "english") == ["a", "dose", "vitamin", "a"]
     assert list_words("a dose", "other") == ["a", "dose"]
+    assert list_words("type \u0130a", "english") == ["type", "ia"]
 
 
 @pytest.mark.parametrize("number", range(1, 31))
