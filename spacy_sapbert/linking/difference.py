@@ -6,8 +6,10 @@ differs in a way that excludes it is never linked. All else is evidence, which t
 of candidates and the probability weigh.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -15,7 +17,7 @@ from typing import NamedTuple
 
 import regex
 
-from .dose_forms import conflict, read_form
+from .dose_forms import NO_FORM, conflict, may_have_form, read_form
 from .opposites import (
     NEGATING_WORDS,
     TABLE,
@@ -37,6 +39,7 @@ from .text import (
     is_acronym,
     is_joinable,
     is_number,
+    may_have_prefix,
     read_mention,
     rules_of,
     split_text,
@@ -96,10 +99,12 @@ COMPARED_KEPT = 10_000  # texts, about 1.5 KB each
 LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 AFTER_HEAD = LINKING_WORDS | {"type"}
 SIGNS = frozenset(("<", ">", "=", "\u2264", "\u2265", "%", "positive", "negative"))
+NAMED_EXACTLY = SIGNS | GREEK_NAMES
 JOINS = frozenset(("and", "or"))  # between words whose order says nothing
 # Of most texts, never changed: a set of its own for each takes 216 bytes.
 NO_WORDS, NO_MARKS, NO_NUMBERS = Counter[str](), frozenset[str](), frozenset[str]()
 NO_PAIRS = frozenset[tuple[str, str]]()
+SPECIAL = re.compile("[^ -/:-~]")  # a digit, or no ASCII
 MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
 START = 4  # letters of two words that are likely the same one, or derived
 SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
@@ -176,16 +181,19 @@ class Words:
         if rules == "english":
             words = drop_articles(text, words, self.starts)
         self.words = tuple(words)
-        spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
-        form = read_form(text)
-        spans += form.places
+        is_plain = rules == "english" and not SPECIAL.search(text)
+        spans, form = list[tuple[int, int]](), NO_FORM
+        if not is_plain or may_have_form(self.pieces):
+            spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
+            form = read_form(text)
+            spans += form.places
         measured: list[str] = []
         if spans:
             placed = zip(self.pieces, self.starts, strict=True)
             measured = [w for w, n in placed if any(a <= n < b for a, b in spans)]
         self.distinct = frozenset(words)
         self.content = self.distinct.difference(LITTLE, measured) or self.distinct
-        exact = [word for word in words if is_exact(word)]
+        exact = [word for word in words if may_be_exact(word) and is_exact(word)]
         self.exact = Counter(exact) - Counter(measured) if exact else NO_WORDS
         self.negated = not NEGATING_WORDS.isdisjoint(words)
         self.clean = clean_text(text)
@@ -197,6 +205,8 @@ class Words:
         self.numbers = NO_NUMBERS
         if self.exact:
             self.numbers = frozenset(filter(is_number, self.exact))
+        if is_plain and "-" not in text and not may_have_prefix(self.pieces):
+            self.joinable = False
         if "," not in text:
             self.orders = (tuple(self.pieces),)
             self.head = find_head(self.words)
@@ -238,6 +248,11 @@ class Words:
     def pairs(self) -> frozenset[tuple[str, str]]:
         """Neighbours with a hyphen or slash between."""
         return find_pairs(self.given, self.pieces, self.starts, self.ends)
+
+
+def may_be_exact(word: str) -> bool:
+    """Return whether a folded word may be one that `is_exact`; most are not."""
+    return len(word) == 1 or word in NAMED_EXACTLY or not word.isalpha()
 
 
 @lru_cache(maxsize=WORDS_KEPT)
@@ -331,10 +346,12 @@ def compare(mention: Words, name: Words) -> Difference:
         exact = compare_exact(mention.exact, name.exact, mention.words)
     changes += exact
     if mention.negated != name.negated:
-        mine, its = (" ".join(NEGATING_WORDS & {*t.words}) for t in (mention, name))
-        changes.append(Change(Kind.NEGATION, mine, its))
-    changes += find_both(mention, name)
-    changes += compare_words(mention, name, exact=not exact)
+        words = [" ".join(NEGATING_WORDS & {*t.words}) for t in (mention, name)]
+        changes.append(Change(Kind.NEGATION, *words))
+    mine, its = mention.content - name.content, name.content - mention.content
+    if len(mine) < len(mention.content):
+        changes += find_both(mine, its, mention.content & name.content)
+    changes += compare_words(mention, name, mine, its, exact=not exact)
     changes += compare_order(mention, name)
     if not changes:
         in_units = mention.measured and name.measured  # "500 mcg", "0.5 mg"
@@ -399,12 +416,20 @@ def compare_exact(
     return [Change(kind, " ".join(sorted(mine)), " ".join(sorted(its)))]
 
 
-def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
+def compare_words(
+    mention: Words,
+    name: Words,
+    of_mention: AbstractSet[str],
+    of_name: AbstractSet[str],
+    *,
+    exact: bool,
+) -> list[Change]:
     """Return the words that one text has alone, and those in each other's place.
 
     `exact` = numbers, letters and signs too.
     """
-    mine, its = list_alone(mention, name), list_alone(name, mention)
+    mine = [word for word in mention.words if word in of_mention]
+    its = [word for word in name.words if word in of_name]
     if not exact:
         mine, its = ([w for w in words if not is_exact(w)] for words in (mine, its))
     changes: list[Change] = []
@@ -422,12 +447,6 @@ def compare_words(mention: Words, name: Words, *, exact: bool) -> list[Change]:
     changes += [Change(Kind.ADDED, word, "") for word in mine]
     changes += [Change(Kind.MISSING, "", word) for word in its]
     return changes
-
-
-def list_alone(text: Words, other: Words) -> list[str]:
-    """Return the words with a meaning that a text has and another one has not."""
-    alone = text.content - other.content
-    return [word for word in text.words if word in alone]
 
 
 def find_in_place(
@@ -463,18 +482,20 @@ def find_opposite(
     return None
 
 
-def find_both(mention: Words, name: Words) -> list[Change]:
+def find_both(
+    mine: AbstractSet[str], its: AbstractSet[str], shared: AbstractSet[str]
+) -> list[Change]:
     """Return a word of one text alone whose opposite both have: "left and right"."""
-    shared = mention.content & name.content
-    changes: list[Change] = []
-    if not shared:
-        return changes
-    for one, other in ((mention, name), (name, mention)):
-        for word in one.content - other.content:
-            if not shared.isdisjoint(list_opposites(word)):
-                pair = (word, "") if one is mention else ("", word)
-                changes.append(Change(Kind.OPPOSITE, *pair))
-    return changes
+    found = [
+        Change(Kind.OPPOSITE, word, "")
+        for word in mine
+        if not shared.isdisjoint(list_opposites(word))
+    ]
+    return found + [
+        Change(Kind.OPPOSITE, "", word)
+        for word in its
+        if not shared.isdisjoint(list_opposites(word))
+    ]
 
 
 def find_replaced(
@@ -484,15 +505,17 @@ def find_replaced(
 
     It begins with the same letters, or has the same neighbour, or is all that is left.
     """
+    start = word[:START]
     for other in others:
-        if other[:START] == word[:START]:
+        if other[:START] == start:
             return other
     place = mine.index(word)
+    before, after = mine[place - 1] if place else None, mine[place + 1 : place + 2]
     for other in others:
         its_place = its.index(other)
-        if place and its_place and mine[place - 1] == its[its_place - 1]:
+        if place and its_place and its[its_place - 1] == before:
             return other
-        if mine[place + 1 : place + 2] == its[its_place + 1 : its_place + 2] != ():
+        if after and its[its_place + 1 : its_place + 2] == after:
             return other
     return others[0] if len(others) == 1 else None
 
@@ -507,6 +530,8 @@ def compare_order(mention: Words, name: Words) -> list[Change]:
     if mention.measured or name.measured:  # the ingredients of a drug
         return []
     shared = mention.distinct & name.distinct
+    if not shared:
+        return []
     mine = tuple([word for word in mention.words if word in shared])
     if len(mine) < 2:
         return []

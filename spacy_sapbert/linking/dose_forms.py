@@ -12,6 +12,7 @@ from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 from .quantities import STRENGTHS, TEXTS_KEPT, Quantity, clean, list_quantities
+from .text import NON, fold_piece
 
 # Words of a form → the forms that they may mean. What has no form of its own, such as
 # "injection", has a route.
@@ -117,6 +118,9 @@ def invert(table: dict[str, str]) -> dict[str, frozenset[str]]:
 FORM_WORDS, ROUTE_WORDS = invert(FORMS), invert(ROUTES)
 SHORT_FORM_WORDS, SHORT_ROUTE_WORDS = invert(SHORT_FORMS), invert(SHORT_ROUTES)
 OF_FORMS = FORM_WORDS.keys() | {"transdermal"}
+FOLDED_FORMS = frozenset(
+    fold_piece(before + word, "english")[0] for word in OF_FORMS for before in ("", NON)
+)
 DIRECTIONS = ("daily", "bid", "tid", "qid", "qd", "qhs", "qam", "prn", "nightly")
 ALL_WORDS = frozenset(
     (*FORM_WORDS, *ROUTE_WORDS, *SHORT_FORM_WORDS, *SHORT_ROUTE_WORDS, *DIRECTIONS)
@@ -142,6 +146,11 @@ class Form(NamedTuple):
 
 
 NO_FORM = Form()
+
+
+def may_have_form(words: Iterable[str]) -> bool:
+    """Return whether a text without numbers may have a form, by its English words."""
+    return not FOLDED_FORMS.isdisjoint(words)
 
 
 def is_strength(text: str, quantity: Quantity) -> bool:

@@ -152,6 +152,11 @@ ASCII_PIECES = (
         f"|-{BREAK}(?=[a-z]{{2}})|(?<=(?<![a-z])[a-z])-(?=[a-z])",
     ),
 )
+# What may be a piece in ASCII that is not letters alone
+NOT_PLAIN = re.compile(
+    r"[^a-zA-Z ,()/;:.\[\]-]|(?<![a-zA-Z])-|-(?![a-zA-Z])|(?i:twenty|thirty)[- ]"
+)
+PLAIN_WORD = re.compile("[a-zA-Z]+")
 JOINT = regex.compile(rf"\s*[-{DASHES}]?\s*")  # between a prefix and a word
 # What shows that a word goes on behind a place, or came before it: a character of a
 # word, an apostrophe and one, a hyphen and a digit ("COVID-19", but not "5-HT")
@@ -380,7 +385,7 @@ def split_text(
     words: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    for match in (ASCII_PIECES if text.isascii() else PIECES)[joined].finditer(text):
+    for match in choose_pieces(text, joined=joined).finditer(text):
         start, end = match.span()
         if elided and any(first <= start < last for first, last in elided):
             continue
@@ -401,6 +406,15 @@ def split_text(
     if rules == "english" and NON in words:
         join_non(text, words, starts, ends)
     return words, starts, ends
+
+
+def choose_pieces(text: str, *, joined: bool) -> re.Pattern[str] | regex.Pattern[str]:
+    """Return the fastest of the patterns that match the same in a text."""
+    if not text.isascii():
+        return PIECES[joined]
+    if joined or NOT_PLAIN.search(text):
+        return ASCII_PIECES[joined]
+    return PLAIN_WORD  # in most names
 
 
 def read_numeral(
@@ -584,6 +598,21 @@ JOINABLE = regex.compile(
 PREFIX_WORDS = frozenset(PREFIXES.split("|"))
 IN_JOINABLE = re.compile(r"[^ -,.-/:-~]")  # a hyphen, a digit, or no ASCII
 ASCII_WORD = re.compile("[a-z]+")
+
+
+FOLDED_PREFIXES = frozenset(
+    fold_piece(before + word, "english")[0]
+    for word in PREFIX_WORDS
+    for before in ("", NON)
+)
+
+
+def may_have_prefix(words: Iterable[str]) -> bool:
+    """Return whether a text has a word that may be a part of the next one.
+
+    `words` = its words, folded as English ones.
+    """
+    return not FOLDED_PREFIXES.isdisjoint(words)
 
 
 def is_joinable(text: str) -> bool:

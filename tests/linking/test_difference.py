@@ -17,8 +17,16 @@ from spacy_sapbert.linking.difference import (
     is_written,
     split_words,
 )
+from spacy_sapbert.linking.dose_forms import OF_FORMS, read_form
 from spacy_sapbert.linking.opposites import list_opposites
-from spacy_sapbert.linking.text import fold_english, list_words, name_keys, read_mention
+from spacy_sapbert.linking.text import (
+    PREFIX_WORDS,
+    fold_english,
+    is_joinable,
+    list_words,
+    name_keys,
+    read_mention,
+)
 
 TEXTS = st.text(st.characters(codec=None), max_size=60)  # lone surrogates too
 
@@ -313,3 +321,26 @@ def test_opposites_are_rarely_two_names_of_one_concept(data_file):
                     apart[word, other] += bool(theirs - cuis)
     assert apart.total() > 2 * same.total()
     assert [p for p, n in same.items() if n > 5 and n > apart[p]] == []
+
+
+SOME = [
+    *OF_FORMS,
+    *PREFIX_WORDS,
+    "non",
+    "ache",
+    " ",
+    " ",
+    "-",
+    ", ",
+    "'s",
+    "S",
+    "IV",
+    "é",
+]
+
+
+@given(st.lists(st.sampled_from(SOME), max_size=9).map("".join))
+def test_forms_and_prefixes_are_known_by_folded_words(text):
+    words = split_words(text)
+    assert words.measured is any(read_form(text))
+    assert words.joinable is is_joinable(text)

@@ -17,6 +17,7 @@ from spacy_sapbert.linking.text import (
     PIECES,
     PREFIX_WORDS,
     Rules,
+    choose_pieces,
     fold_letters,
     has_length,
     is_abbreviation,
@@ -184,14 +185,41 @@ def test_pieces_of_any_text_are_in_order(text, rules):
         last = end
 
 
-@given(st.text(st.characters(codec="ascii"), max_size=60), st.booleans())
+PARTS = [
+    "a",
+    "Z",
+    "I",
+    "-",
+    "(",
+    ")",
+    " ",
+    ",",
+    ".",
+    "/",
+    "'",
+    "5",
+    "+",
+    "twenty",
+    "One",
+]
+
+
+@given(
+    st.text(st.characters(codec="ascii"), max_size=60)
+    | st.lists(st.sampled_from(PARTS), max_size=12).map("".join),
+    st.booleans(),
+)
 @example("0-\x1f", False)
 def test_ascii_is_split_as_any_text(text, joined):
     split = [
-        [match.span() for match in patterns[joined].finditer(text)]
-        for patterns in (PIECES, ASCII_PIECES)
+        [match.span() for match in pattern.finditer(text)]
+        for pattern in (
+            PIECES[joined],
+            ASCII_PIECES[joined],
+            choose_pieces(text, joined=joined),
+        )
     ]
-    assert split[0] == split[1]
+    assert split[0] == split[1] == split[2]
 
 
 @given(TEXTS)
