@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice
+from operator import sub
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -24,7 +25,6 @@ from ..linking.features import (
     list_near,
 )
 from ..linking.filters import Filter
-from ..linking.groups import Groups
 from ..linking.text import (
     RULES,
     WORDS_KEPT,
@@ -160,11 +160,14 @@ class WordTable:
             if not names:
                 return None
         found: list[Change] = []
+        mentions: dict[Rules, Words] = {}
         for alias, origin, row in names or self.store.names_of_concept(concept):
             if row in rows:
                 continue
             rules = self.store.rules_of(origin)
-            mention, name = split_words(text, rules), split_words(alias, rules)
+            if rules not in mentions:
+                mentions[rules] = split_words(text, rules)
+            mention, name = mentions[rules], split_words(alias, rules)
             if len(mention.content ^ name.content) == 2:
                 difference = compare(mention, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
@@ -202,13 +205,16 @@ class WordTable:
         built = concept < len(self.first_names) - 1
         if built:
             first, last = self.first_names[concept : concept + 2]
-            starts = self.name_starts[first : last + 1]
-            names = Groups(np.diff(starts))
-            hashes = self.hashes[self.name_words[starts[0] : starts[-1]]]
-            wanted = np.array([*map(hash_word, words)], dtype=np.uint64)
-            has = names.any(hashes[:, None] == wanted).sum(axis=1)
-            like = (has == len(wanted) - 1) & (names.sizes == len(wanted))
-            if not like.any():
+            starts = self.name_starts[first : last + 1].tolist()
+            hashes = self.hashes[self.name_words[starts[0] : starts[-1]]].tolist()
+            wanted = {*map(hash_word, words)}
+            names = cut(hashes, map(sub, starts[1:], starts))
+            like = [
+                number
+                for number, own in enumerate(names)
+                if len(own) == len(wanted) == len(wanted.intersection(own)) + 1
+            ]
+            if not like:
                 return []
         english = [
             name
@@ -217,7 +223,7 @@ class WordTable:
         ]
         if not built:
             return english
-        return [english[number] for number in np.flatnonzero(like).tolist()]
+        return [english[number] for number in like]
 
     def is_kind(self, word: str, name: Words) -> bool:
         """Return whether a word of a name says little of what it is: "disease"."""
@@ -294,7 +300,7 @@ class WordTable:
         without: Mapping[int, frozenset[int]],
     ) -> list[list[list[bool]]]:
         """Return which words of each mention are in a name of each of its concepts."""
-        candidates = Groups([*map(len, concepts)])
+        sizes = [*map(len, concepts)]
         hashes, of_english, owners = self.words_of([*chain(*concepts)], without)
         if filter.is_english:
             hashes, owners = hashes[of_english], owners[of_english]
@@ -304,12 +310,13 @@ class WordTable:
         for number, some in enumerate(words):
             for place, word in enumerate(some):
                 keys[: len(word.hashes), place, number] = word.hashes
-        covered = np.zeros((len(candidates.owners), width), dtype=bool)
-        mentions = candidates.owners[owners]
+        candidates = np.arange(len(concepts)).repeat(sizes)  # the mention of each
+        covered = np.zeros((len(candidates), width), dtype=bool)
+        mentions = candidates[owners]
         for by_fold in keys:
             for place, of_mentions in enumerate(by_fold):
                 covered[owners[hashes == of_mentions[mentions]], place] = True
-        by_mention = cut(covered.tolist(), [*map(len, concepts)])
+        by_mention = cut(covered.tolist(), sizes)
         return [
             [of_concept[: len(some)] for of_concept in of_mention]
             for some, of_mention in zip(words, by_mention, strict=True)

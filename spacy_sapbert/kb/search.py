@@ -444,25 +444,20 @@ def split_by_length(
 
 
 def order_pool(
-    pool: Pool, scores: Sequence[float], others: Sequence[RankedEntry]
-) -> list[RankedEntry]:
-    """Order the concepts of a pool by their scores, before others in their order.
+    pool: Pool, scores: Sequence[float], others: Iterable[RankedEntry]
+) -> Iterator[RankedEntry]:
+    """Yield the concepts of a pool by their scores, then others in their order.
 
-    A score is the sort key.
+    A score is the sort key. Of an empty pool, there are no others.
     """
-    if not pool.near:
-        return []
-    near = zip(pool.near.values(), scores, strict=True)
-    ordered = [RankedEntry(names.cosine, names.nearest, key) for names, key in near]
-    ordered.sort(key=lambda ranked: -ranked.key)
-    last = ordered[-1].key
+    near = [*pool.near.values()]
+    for number in sorted(range(len(near)), key=lambda number: -scores[number]):
+        names = near[number]
+        yield RankedEntry(names.cosine, names.nearest, scores[number])
     # Sort keys are in −1 … 1, so that these come after the pool.
-    ordered += [
-        candidate._replace(key=last - 2 + candidate.key)
-        for candidate in others
-        if candidate.entry.cui not in pool.near
-    ]
-    return ordered
+    for candidate in others if near else ():
+        if candidate.entry.cui not in pool.near:
+            yield candidate._replace(key=min(scores) - 2 + candidate.key)
 
 
 def choose_threshold(manifest: Manifest, options: LinkOptions) -> float:

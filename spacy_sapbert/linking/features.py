@@ -249,8 +249,8 @@ def pool_concepts(
 
 def sort_by_cosine(pair: tuple[FoundName, Provenance]) -> tuple[object, ...]:
     """Return a sort key: by cosine, preferred names first, then by id and alias."""
-    name = pair[0]
-    return -name.cosine, not name.entry.preferred, name.entry.cui, name.entry.alias
+    (cosine, _, entry), _ = pair
+    return -cosine, not entry.preferred, entry.cui, entry.alias
 
 
 def keep_rows(
@@ -461,8 +461,9 @@ def has_slip(names: Sequence[Near]) -> bool:
 
 def compare_texts(names: Sequence[Near], known: Known) -> Values:
     """Return the features `OF_TEXTS` of a concept: of its names, the best values."""
-    first, *others = [compare_text(each, known) for each in names]
-    for other in others:
+    first = compare_text(names[0], known)
+    for each in names[1:]:
+        other = compare_text(each, known)
         lowest = map(min, first[:LOWEST], other[:LOWEST])
         first = (*lowest, *map(max, first[LOWEST:], other[LOWEST:]))
     return first

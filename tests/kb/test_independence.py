@@ -145,12 +145,12 @@ def test_concepts_that_an_order_does_not_know_come_last():
     ]
     pool = pool_concepts(found, lambda _: VOCABULARY_NAME)
     others = [rank("B", 0.8), rank("C", 0.7), rank("D", -0.5)]
-    ordered = order_pool(pool, [-9.0, -8.0], others)
+    ordered = [*order_pool(pool, [-9.0, -8.0], others)]
     expected = [("B", -8), ("A", -9), ("C", -10.3), ("D", -11.5)]
     assert list_keys(ordered) == [(cui, pytest.approx(key)) for cui, key in expected]
     assert [concept.score for concept in ordered] == [0.8, 0.9, 0.7, -0.5]
     nothing = pool_concepts([], lambda _: VOCABULARY_NAME)
-    assert order_pool(nothing, [], others) == []
+    assert [*order_pool(nothing, [], others)] == []
 
 
 LESS = Correction(slope=1.0, intercept=-1.0)
