@@ -381,16 +381,17 @@ class WordTable:
         The owner is a place in `concepts`. `without` has, by concept, the rows of names
         that do not count. Shape: (words,) each.
         """
-        size = len(self.starts) - 1
+        numbers = np.array(concepts, dtype=np.int64)
+        # Of an overlay, both are the last one.
+        starts = self.starts.take(numbers, mode="clip").tolist()
+        ends = self.starts.take(numbers + 1, mode="clip").tolist()
         parts, owners, added = [self.places[:0]], list[int](), list[int]()
-        for number, concept in enumerate(concepts):
-            if 0 <= concept < size and concept not in without:
-                first, last = self.starts[concept : concept + 2].tolist()
-                if first < last:
-                    parts.append(self.places[first:last])
-                    owners.append(number)
-                    continue
-            added.append(number)  # of an overlay
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if start < end and concepts[number] not in without:
+                parts.append(self.places[start:end])
+                owners.append(number)
+            else:
+                added.append(number)
         packed = np.concatenate(parts)
         hashes, english = self.hashes[packed >> 1], (packed & 1) == 1
         lengths = [*map(len, parts[1:])]

@@ -128,13 +128,14 @@ def cover_words(
     likeness: Likeness,
     words: Sequence[str],
     covered: Sequence[bool],
-) -> list[float]:
+) -> Sequence[float]:
     """Return how far names of a concept have each word of a mention, 0 to 1.
 
     A word of the mention may be a misspelled word of one of its nearest names, or be
     derived from one. `covered` = which are in any of its names.
     """
-    shares = [float(is_covered) for is_covered in covered]
+    if not likeness.others:
+        return covered
     alike: dict[str, float] = {}
     replacing: dict[str, float] = {}
     for mention, name, _ in names:
@@ -142,11 +143,13 @@ def cover_words(
             for other in name.content - mention.content:
                 raise_values(alike, likeness.alike.get(other, {}))
                 raise_values(replacing, likeness.replacing.get(other, {}))
-    if alike or replacing:
-        places = dict(zip(words, range(len(words)), strict=True))
-        for word, value in (replacing | alike).items():
-            if word in places and not covered[places[word]]:
-                shares[places[word]] = value
+    if not (alike or replacing):
+        return covered
+    shares: list[float] = [*covered]
+    places = dict(zip(words, range(len(words)), strict=True))
+    for word, value in (replacing | alike).items():
+        if word in places and not covered[places[word]]:
+            shares[places[word]] = value
     return shares
 
 
@@ -162,13 +165,14 @@ def cover_name(near: Near, likeness: Likeness, weights: Mapping[str, float]) -> 
     content, others = mention.content, likeness.others
     total = covered = 0.0
     for word in name.terms:
-        total += weights[word]
+        weight = weights[word]
+        total += weight
         if word in content:
-            covered += weights[word]
+            covered += weight
         elif word in others:
             values = likeness.replacing.get(word, {}) | likeness.alike.get(word, {})
             rest = values.keys() & (content - name.content)
-            covered += weights[word] * max((values[own] for own in rest), default=0.0)
+            covered += weight * max((values[own] for own in rest), default=0.0)
     return divide(covered, total)
 
 
