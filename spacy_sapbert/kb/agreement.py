@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from operator import sub
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -146,22 +146,20 @@ class WordTable:
         """
         left_out = {each.concept: each.rows for each in without}.get(concept)
         rows = left_out or frozenset()
-        hashes, english, _ = self.words_of([concept], {concept: rows} if rows else {})
-        known = {*(hashes[english] if filter.is_english else hashes).tolist()}
+        hashes, of_english, _ = self.words_of(
+            [concept], {concept: rows} if rows else {}
+        )
+        known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
         words = {word.word: word for word in read_mention_words(text, filter)}
         new = {w: word for w, word in words.items() if hash_word(w) not in known}
         if not new:
             return None
-        names = None
-        if filter.is_english:
-            content = split_words(text).content
-            if len(content & new.keys()) == 1:
-                names = self.find_names_like(content, concept)
-            if not names:
-                return None
+        content, english = split_words(text).content, filter.is_english
+        if english and len(content & new.keys()) != 1:
+            return None
         found: list[Change] = []
         mentions: dict[Rules, Words] = {}
-        for alias, origin, row in names or self.store.names_of_concept(concept):
+        for alias, origin, row in self.find_names_like(content, concept, english):
             if row in rows:
                 continue
             rules = self.store.rules_of(origin)
@@ -184,7 +182,7 @@ class WordTable:
                 is_real = word.real or len(word.word) < SHORTEST
                 if change.kind is Kind.PREFIX:  # "apyrexia", "pyrexia"
                     is_real |= len(change.mention) > len(change.name)
-                if not (is_real or self.is_real(word, english=filter.is_english)):
+                if not (is_real or self.is_real(word, english=english)):
                     continue  # it may be a misspelled word
                 others = [c.name for c in found if c.mention == change.mention]
                 if not any(
@@ -196,34 +194,37 @@ class WordTable:
         return None
 
     def find_names_like(
-        self, words: Collection[str], concept: int
+        self, words: Collection[str], concept: int, only_english: bool
     ) -> list[tuple[str, int, int | None]]:
-        """Return the names of a concept in English that have one word for another.
+        """Return the names of a concept that may differ from some words in two.
 
-        All names in English of an overlay. See `Store.names_of_concept`.
+        Names in English have one word for another; if names in other languages count,
+        they are all returned, and those in English that differ in any two words. All
+        names of an overlay. See `Store.names_of_concept`.
         """
-        built = concept < len(self.first_names) - 1
-        if built:
+        like: list[bool] | None = None  # of the names in English
+        if concept < len(self.first_names) - 1:
             first, last = self.first_names[concept : concept + 2]
             starts = self.name_starts[first : last + 1].tolist()
             hashes = self.hashes[self.name_words[starts[0] : starts[-1]]].tolist()
             wanted = {*map(hash_word, words)}
-            names = cut(hashes, map(sub, starts[1:], starts))
             like = [
-                number
-                for number, own in enumerate(names)
-                if len(own) == len(wanted) == len(wanted.intersection(own)) + 1
+                len(wanted.symmetric_difference(own)) == 2
+                and (len(own) == len(wanted) or not only_english)
+                for own in cut(hashes, map(sub, starts[1:], starts))
             ]
-            if not like:
+            if only_english and not any(like):
                 return []
-        english = [
+        rest = iter(like) if like is not None else repeat(True)
+        return [
             name
             for name in self.store.names_of_concept(concept)
-            if self.store.rules_of(name[1]) == "english"
+            if (
+                next(rest)
+                if self.store.rules_of(name[1]) == "english"
+                else not only_english
+            )
         ]
-        if not built:
-            return english
-        return [english[number] for number in like]
 
     def is_kind(self, word: str, name: Words) -> bool:
         """Return whether a word of a name says little of what it is: "disease"."""

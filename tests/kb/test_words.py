@@ -237,16 +237,24 @@ def test_names_with_one_word_for_another_are_found_by_numbers(make_kb, tmp_path,
     for text in ("fungal pneumonia", "rash", "viral lesion of the lung", "type 3"):
         content = split_words(text).content
         for cui, number in number_concepts(kb):
-            like = []
+            like, of_any = [], []
             for alias, origin, _ in names_of[cui]:
                 words = split_words(alias).content
                 if kb.store.rules_of(origin) == "english":
                     like += [alias] * (
                         len(content - words) == len(words - content) == 1
                     )
-            found = [
-                name[0] for name in kb.parts.words.find_names_like(content, number)
-            ]
+                    of_any += [alias] * (len(content ^ words) == 2)
+                else:
+                    of_any.append(alias)
+            find = kb.parts.words.find_names_like
+            found, every = (
+                [alias for alias, _, _ in find(content, number, only_english)]
+                for only_english in (True, False)
+            )
+            assert {*found} <= {*every}
+            if not (cui == "C1" and added):
+                assert every == of_any, (text, cui)
             if cui == "C1" and added:
                 assert {*like} <= {*found} <= {name[0] for name in names_of[cui]}
                 assert added[0] in found
