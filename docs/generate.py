@@ -7,6 +7,7 @@ What the code declares is not copied by hand: a part stands between
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from typer.main import get_command
 
@@ -31,7 +32,7 @@ def make_table(*rows: tuple[str, ...]) -> str:
 def list_commands() -> str:
     """Return a table of the commands in the order of work, with their pages."""
     rows = [("command", "makes", "more")]
-    group = get_command(app)
+    group: Any = get_command(app)
     for name, pages in MainGroup.pages.items():
         first, *_ = (group.get_command(None, name).help or "").splitlines()
         links = [f"[{page.replace('_', ' ')}]({page}.md)" for page in pages.split()]

@@ -104,7 +104,7 @@ JOINS = frozenset(("and", "or"))  # between words whose order says nothing
 # Of most texts, never changed: a set of its own for each takes 216 bytes.
 NO_WORDS, NO_MARKS, NO_NUMBERS = Counter[str](), frozenset[str](), frozenset[str]()
 NO_PAIRS = frozenset[tuple[str, str]]()
-SPECIAL = re.compile("[^ -/:-~]")  # a digit, or no ASCII
+SPECIAL = re.compile("[^ -/:-^`-~]")  # a digit, no ASCII, or "_", which joins words
 MARK = regex.compile(r"[,;:!?.()\[\]{}<>|•]")  # between words
 START = 4  # letters of two words that are likely the same one, or derived
 SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop

@@ -4,7 +4,7 @@ import gzip
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spacy_sapbert.linking.difference import (
@@ -340,6 +340,7 @@ SOME = [
 
 
 @given(st.lists(st.sampled_from(SOME), max_size=9).map("".join))
+@example("transdermal_systempatches")
 def test_forms_and_prefixes_are_known_by_folded_words(text):
     words = split_words(text)
     assert words.measured is any(read_form(text))
