@@ -155,7 +155,7 @@ NEEDS = {
         corpus/concepts.jsonl=concepts.jsonl corpus/ncbi/train.tsv=corpus/dev.tsv
         corpus/ncbi/concepts.jsonl=concepts.jsonl titles.en-fi.tsv.gz=titles.tsv
         en-fi.txt=assets/sample/words.en-es.txt""",
-    "docs/verify.md": """models/sample/kb=kb codes.csv=codes.csv models/umls-2024AA=kb
+    "docs/verify.md": """models/sample/kb=kb claims.csv=codes.csv models/umls-2024AA=kb
         models/umls-2024AB=release linked.jsonl=linked.jsonl""",
     "docs/vocabularies.md": """assets/umls=umls diagnoses.xlsx=assets/sample/codes.csv
         desc2024.gz=tests/vocabularies/examples/mesh/desc2024.xml hp.obo=hp.obo

@@ -82,7 +82,7 @@ def judge(results: list[FileComparison], base: str) -> tuple[bool, str]:
     reason = f"it is worse on {', '.join(worse)}" if worse else "it may be chance"
     return False, (
         f"The trained encoder is not shown to be better than {base} ({reason}): hold "
-        "out more names if there are few (`--vars.held_out 0.3`), train longer "
+        "out a larger share if names are few (`--vars.held_out`), train longer "
         "(`--vars.epochs 3`), or on annotated mentions too (`python -m training "
         "finetune-pairs`), or build the knowledge base with the base."
     )
