@@ -432,7 +432,7 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
         means = f"means {better}" if better else "has no concept"
         how = WRONG, f"People decided that the text {means}."
     elif measured.excluded:
-        how = WRONG, f"A numeral, letter, side or opposite excludes {name}{instead}."
+        how = WRONG, f"Another number, letter, side or word excludes {name}{instead}."
     elif wrong:
         how = WRONG, f"The text does not mean {name}{instead}."
     else:
