@@ -37,8 +37,11 @@ def list_keys(mention: str) -> tuple[str, ...]:
     """Return the keys under which people may have decided, the first one that is known.
 
     Capitals tell an abbreviation from a word, "ALL" from "all"; otherwise the way in
-    which a mention is written does not count.
+    which a mention is written does not count. What is in doubt, "HTN?", has no key:
+    what people say of it does not hold without the question mark, nor the reverse.
     """
+    if "?" in mention:
+        return ()
     form = name_form(mention) or mention
     text = read_mention(mention)
     return (text, form) if is_abbreviation(text) or is_acronym(text) else (form,)

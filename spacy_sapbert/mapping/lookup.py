@@ -9,6 +9,7 @@ from ..kb.filters import choose_codes
 from ..kb.ids import read_term
 from ..linking.candidates import Candidate
 from ..linking.certainty import AMBIGUOUS, DECIDED, Certainty, judge_link
+from ..linking.decisions import list_keys
 from ..linking.filters import Filter
 from ..linking.link import Linked
 from ..linking.options import LinkOptions
@@ -221,7 +222,7 @@ def read_link(
     kb: "KnowledgeBase", term: str, text: str, linked: Linked, rules: tuple[Rules, ...]
 ) -> Reading:
     """Return a reading of a term, compared with the name that was found for it."""
-    if linked.decided and text == " ".join(term.split()):
+    if linked.decided and text == " ".join(term.split()) and list_keys(text):
         return Reading(text, linked, named=True, whole=True, decided=True)
     if not linked.candidates:
         return Reading(text, linked)

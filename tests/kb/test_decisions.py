@@ -227,6 +227,23 @@ def test_map_follows_what_people_decided(own_kb):
     ]
 
 
+def test_what_people_say_of_a_doubt_holds_for_nothing_else(own_kb):
+    kb = load_kb(own_kb)
+
+    def look_up(kb: KnowledgeBase, term: str) -> tuple[str, str | None]:
+        (found,) = map_queries(kb, [Query(term)], DEFAULT_OPTIONS)
+        return found.status, found.cui
+
+    doubt = look_up(kb, "MI?")
+    assert doubt == ("review", None)
+    kb, _ = learn(kb, make_terms(("? fever", ""), ("MI", MITRAL)))
+    assert answer(kb, "fever")[0] == FEVER
+    assert look_up(kb, "fever") == ("exact", FEVER)
+    assert look_up(kb, "MI") == ("exact", MITRAL)
+    assert look_up(kb, "MI?") == doubt
+    assert list_keys("(fever?)") == ()
+
+
 def test_verify_knows_what_people_decided(own_kb):
     pairs = [("MI", INFARCTION), ("MI", MITRAL), ("Fever", FEVER), ("MI", HEART)]
     texts, ids = map(list, zip(*pairs, strict=True))

@@ -178,7 +178,9 @@ def count_votes(documents: Iterable[TaughtDocument]) -> dict[str, Counter[str]]:
     for document in documents:
         is_term = document.is_term
         for text, cui in {*document.mentions}:
-            *_, form = keys = read_keys(text)
+            if not (keys := read_keys(text)):
+                continue
+            form = keys[-1]
             for said in (own.setdefault(keys[0], {}), of_form.setdefault(form, {})):
                 said.setdefault(is_term, set()).add((document.note, cui))
     # an abbreviation stands for its form if nobody has written it otherwise
