@@ -263,8 +263,8 @@ def parse_concept(line: str, path: Path, number: int) -> Concept:
         return SapbertError(
             "E117",
             f"{path}:{number}: Expected a concept as a JSON object with {expected}, "
-            "but got something else. Correct the line, or write the file again with "
-            "`spacy sapbert concepts`.",
+            "but got something else. Correct the line, or make the file of a table or "
+            "release: `spacy sapbert concepts FILE --output concepts.jsonl`.",
         )
 
     try:

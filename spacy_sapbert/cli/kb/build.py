@@ -43,7 +43,11 @@ def choose_settings(
 def build(
     concepts: Path = typer.Argument(..., help="concepts.jsonl"),
     kb: Path = typer.Argument(..., help="Folder to write."),
-    encoder: str = typer.Option(..., help="Folder or hub id of the encoder."),
+    encoder: str = typer.Option(
+        ...,
+        help="Folder or hub id of the encoder; `spacy sapbert fetch-encoder "
+        "models/minilm` gets a small one.",
+    ),
     pooling: Literal["cls", "mean"] | None = typer.Option(
         None, help="[as in the folder of the encoder, else cls]", **ENCODER
     ),
