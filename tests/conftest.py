@@ -9,6 +9,7 @@ import string
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -202,7 +203,12 @@ def make_bert() -> MakeBert:
     """Saves a BERT of width 32 with random weights, as encoders are always saved."""
 
     def make(
-        folder: Path, words: Iterable[str], *, layers: int = 1, lowercase: bool = True
+        folder: Path,
+        words: Iterable[str],
+        *,
+        layers: int = 1,
+        lowercase: bool = True,
+        positions: int = 64,
     ) -> Path:
         import torch
         from transformers import BertConfig, BertModel, BertTokenizerFast
@@ -221,9 +227,10 @@ def make_bert() -> MakeBert:
             num_hidden_layers=layers,
             num_attention_heads=2,
             intermediate_size=64,
-            max_position_embeddings=64,
+            max_position_embeddings=positions,
         )
         settings = EncoderSettings("mean", lowercase=lowercase)
+        settings = replace(settings, max_length=min(settings.max_length, positions))
         save_encoder(folder, tokenizer, BertModel(config), settings)
         return folder
 

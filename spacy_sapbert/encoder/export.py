@@ -43,7 +43,7 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     target.mkdir(exist_ok=True)
     model = load_model(source)
     for rounded, least in ((True, LEAST_ROUNDED), (False, LEAST_COSINE)):
-        write_graph(model, source, target, rounded=rounded)
+        write_graph(model, source, target, settings, rounded=rounded)
         cosine = compare_engines(source, target, settings)
         if cosine > least:
             break
@@ -57,7 +57,9 @@ def export_encoder(source: Path, target: Path, settings: EncoderSettings) -> flo
     return cosine
 
 
-def write_graph(model: Any, source: Path, target: Path, *, rounded: bool) -> None:
+def write_graph(
+    model: Any, source: Path, target: Path, settings: EncoderSettings, *, rounded: bool
+) -> None:
     """Write an encoder as a graph: token ids and mask → token states, of any shape.
 
     All weights are in one file beside the graph, since a graph has at most 2 GB. If
@@ -116,7 +118,8 @@ def write_graph(model: Any, source: Path, target: Path, *, rounded: bool) -> Non
             products = find_products(model_proto.graph)
             inputs = [*dict.fromkeys(product.input[0] for product in products)]
             vocabulary = model.get_input_embeddings().num_embeddings
-            tried = make_names(vocabulary, most=TRIED_LENGTH, seed=1)
+            longest = min(settings.max_length, TRIED_LENGTH)
+            tried = make_names(vocabulary, most=longest, seed=1)
             shrink_matrices(model_proto.graph, measure_inputs(path, inputs, tried))
     weights = target / f"{GRAPH_FILE}.data"
     weights.unlink(missing_ok=True)  # else it grows
@@ -178,6 +181,7 @@ def measure_inputs(
     """Return the largest absolute value of each column of some values in a graph.
 
     `names` are token ids. The graph with further outputs is written beside it.
+    Shape of each: (columns,).
     """
     import onnx
 
@@ -191,7 +195,11 @@ def measure_inputs(
     most: dict[str, Any] = dict.fromkeys(inputs, 0.0)
     for ids in names:
         tokens = np.array([ids])
-        values = session.run([*inputs], {"ids": tokens, "mask": np.ones_like(tokens)})
+        given = {"ids": tokens, "mask": np.ones_like(tokens)}
+        try:
+            values = session.run([*inputs], given)
+        except Exception as error:  # the library has no narrower one
+            raise not_for_onnx(path=path.name, reason=error) from None
         for name, value in zip(inputs, values, strict=True):
             columns = np.abs(value).reshape(-1, value.shape[-1]).max(axis=0)
             most[name] = np.maximum(most[name], columns)
@@ -199,9 +207,11 @@ def measure_inputs(
 
 
 def shrink_matrices(graph: Any, most: Mapping[str, np.ndarray]) -> None:
-    """Let each product with a matrix of weights be one of whole numbers.
+    """Replace each product with a matrix of weights by one of whole numbers.
 
-    `most` is from `measure_inputs`.
+    `most` is from `measure_inputs`. Nodes for an input: `Mul` by its scales,
+    its largest value for each token, `QuantizeLinear`; for a matrix: `MatMulInteger`,
+    and `Mul` by the values of the tokens and by the factors of the columns.
     """
     from onnx import TensorProto, helper, numpy_helper
 

@@ -457,6 +457,12 @@ def test_build_continues_the_engine_of_the_names_it_reuses(
     assert manifest.encoder.engine == "torch"
 
 
+def test_encoder_of_few_positions_is_measured_with_short_names(make_bert, tmp_path):
+    folder = make_bert(tmp_path / "encoder", ["fever"], positions=8)
+    settings = EncoderSettings("mean", max_length=8)
+    assert export_encoder(folder, folder / "onnx", settings) > 0.98
+
+
 def test_encoder_that_whole_numbers_change_keeps_its_weights(
     tiny_encoder, tmp_path, monkeypatch
 ):
