@@ -38,7 +38,7 @@ def list_keys(mention: str) -> tuple[str, ...]:
 
     Capitals tell an abbreviation from a word, "ALL" from "all"; otherwise the way in
     which a mention is written does not count. What is in doubt, "HTN?", has no key:
-    what people say of it does not hold without the question mark, nor the reverse.
+    what people say of it does not hold without the question mark.
     """
     if "?" in mention:
         return ()

@@ -222,6 +222,7 @@ def read_link(
     kb: "KnowledgeBase", term: str, text: str, linked: Linked, rules: tuple[Rules, ...]
 ) -> Reading:
     """Return a reading of a term, compared with the name that was found for it."""
+    # The linker reads "HTN?" as "HTN"; a term in doubt is not sure by that decision.
     if linked.decided and text == " ".join(term.split()) and list_keys(text):
         return Reading(text, linked, named=True, whole=True, decided=True)
     if not linked.candidates:
