@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from operator import sub
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..linking.features import (
     list_near,
 )
 from ..linking.filters import Filter
+from ..linking.groups import cut
 from ..linking.text import (
     RULES,
     WORDS_KEPT,
@@ -52,7 +53,6 @@ LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
 MENTIONS_KEPT = 1_000  # whose words were read, about 1 KB each
-T = TypeVar("T")
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
 
 
@@ -411,12 +411,6 @@ class WordTable:
 def join(parts: Iterable[Iterable[int]]) -> np.ndarray:
     """Return hashes one after the other."""
     return np.array([*chain.from_iterable(parts)], dtype=np.uint64)
-
-
-def cut(values: Iterable[T], sizes: Iterable[int]) -> list[list[T]]:
-    """Return values in parts of some sizes."""
-    rest = iter(values)
-    return [[*islice(rest, size)] for size in sizes]
 
 
 def read_words(

@@ -400,8 +400,11 @@ class MentionSearch:
         found = {r.entry.cui: r.entry.concept for one in results for r in one.ranked}
         data = self.concepts.get_many(found)
         if new := {number: cui for cui, number in found.items() if cui not in data}:
-            described = self.store.types_and_codes(new)
-            read = {new[number]: values for number, values in described.items()}
+            types, codes = self.store.types_of(new), self.store.codes_of(new)
+            read = {
+                cui: (types.get(number, []), codes.get(number, {}))
+                for number, cui in new.items()
+            }
             self.concepts.put_many(read)
             data.update(read)
         with_parents = "coherence" in options.tie_evidence

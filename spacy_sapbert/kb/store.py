@@ -24,12 +24,6 @@ ENTRIES = (
     "SELECT row, cui, name, alias, place = 0, concept, origin FROM aliases "
     "JOIN concepts ON concepts.id = aliases.concept WHERE "
 )
-OF_CONCEPTS = (
-    "SELECT cui, {0} FROM {1} JOIN concepts ON id = concept "
-    "WHERE cui IN ({{}}) ORDER BY {0}"
-)
-
-
 # five times as fast as `Entry._make`
 make_entry = partial(tuple.__new__, Entry)
 
@@ -134,37 +128,32 @@ class Store:
 
     def types(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the semantic types by concept; those without types are left out."""
-        return self.lists(OF_CONCEPTS.format("type", "types"), cuis)
+        numbers = self.numbers_of_cuis(cuis)
+        found = self.types_of(numbers.values())
+        return {cui: found[n] for cui, n in numbers.items() if n in found}
 
     def codes(self, cuis: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Return the codes by concept and source, in order; others are left out."""
-        by_cui: dict[str, dict[str, list[str]]] = defaultdict(dict)
-        # With an overlay SQLite reads all codes if `rank` is not selected too.
-        for cui, source, code, _ in self.query_many(
-            "SELECT cui, source, code, rank FROM codes JOIN concepts ON id = concept "
-            "WHERE cui IN ({}) ORDER BY source, rank, code",
-            cuis,
-        ):
-            by_cui[cui].setdefault(source, []).append(code)
-        return dict(by_cui)
+        numbers = self.numbers_of_cuis(cuis)
+        found = self.codes_of(numbers.values())
+        return {cui: found[n] for cui, n in numbers.items() if n in found}
 
-    def types_and_codes(
-        self, concepts: Iterable[int]
-    ) -> dict[int, tuple[list[str], dict[str, list[str]]]]:
-        """Return types, and codes by source, in order, of concepts by their numbers."""
-        found: dict[int, tuple[list[str], dict[str, list[str]]]] = {
-            number: ([], {}) for number in concepts
-        }
-        types = "SELECT concept, type FROM types WHERE concept IN ({}) ORDER BY type"
-        for number, name in self.query_many(types, found):
-            found[number][0].append(name)
-        codes = (
+    def types_of(self, concepts: Iterable[int]) -> dict[int, list[str]]:
+        """Return what `types` does, by the numbers of concepts."""
+        sql = "SELECT concept, type FROM types WHERE concept IN ({}) ORDER BY type"
+        return group_pairs(self.query_many(sql, concepts))
+
+    def codes_of(self, concepts: Iterable[int]) -> dict[int, dict[str, list[str]]]:
+        """Return what `codes` does, by the numbers of concepts."""
+        found: dict[int, dict[str, list[str]]] = defaultdict(dict)
+        # With an overlay SQLite reads all codes if `rank` is not selected too.
+        for number, source, code, _ in self.query_many(
             "SELECT concept, source, code, rank FROM codes WHERE concept IN ({}) "
-            "ORDER BY source, rank, code"
-        )
-        for number, source, code, _ in self.query_many(codes, found):
-            found[number][1].setdefault(source, []).append(code)
-        return found
+            "ORDER BY source, rank, code",
+            concepts,
+        ):
+            found[number].setdefault(source, []).append(code)
+        return dict(found)
 
     def find_codes(
         self, sources: Sequence[str], codes: Sequence[str]
@@ -198,7 +187,11 @@ class Store:
 
     def parents(self, cuis: Iterable[str]) -> dict[str, list[str]]:
         """Return the ids of the parents by concept; those without are left out."""
-        return self.lists(OF_CONCEPTS.format("parent", "parents"), cuis)
+        sql = (
+            "SELECT cui, parent FROM parents JOIN concepts ON id = concept "
+            "WHERE cui IN ({}) ORDER BY parent"
+        )
+        return self.lists(sql, cuis)
 
     def children(self, cui: str) -> list[str]:
         sql = (

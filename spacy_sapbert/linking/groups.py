@@ -4,12 +4,20 @@ What is computed of a mention depends on its own candidates alone, and in their 
 no sum, and no other value, changes with the mentions beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+
+
+def cut(values: Iterable[T], sizes: Iterable[int]) -> list[list[T]]:
+    """Return values in parts of some sizes."""
+    rest = iter(values)
+    return [[*islice(rest, size)] for size in sizes]
 
 
 class Groups:
@@ -60,5 +68,4 @@ class Groups:
 
     def split(self, values: np.ndarray) -> list[list[Any]]:
         """Return the values of each mention, as lists."""
-        rest = iter(values.tolist())
-        return [[*islice(rest, size)] for size in self.sizes.tolist()]
+        return cut(values.tolist(), self.sizes.tolist())
