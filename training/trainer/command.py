@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import typer
@@ -27,19 +26,19 @@ from training.trainer.step import find_precision
 STOPPED = 128  # plus the signal: exit code of a stopped process, as in shells
 
 
-def stop_on_signals(stop: Event) -> list[int]:
-    """Set an event on Ctrl-C or SIGTERM; return a list that gets the signals.
+def receive_signals() -> list[int]:
+    """Return a list that gets each Ctrl-C and SIGTERM from here on.
 
     A second Ctrl-C raises KeyboardInterrupt; a second SIGTERM does nothing, because
-    Slurm sends one to each process, and torchrun another one.
+    Slurm sends one to each process, and torchrun another one. It may come while the
+    first is received: here is nothing that waits for a lock, as `Event.set` would.
     """
     received: list[int] = []
 
     def interrupt(number: int, _: Any) -> None:
-        if stop.is_set() and number == signal.SIGINT:
+        if received and number == signal.SIGINT:
             raise KeyboardInterrupt
         received.append(number)
-        stop.set()
 
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
@@ -74,8 +73,7 @@ def train_command(
     """
     check_folder_output(output, ENCODER_FOLDER, force=force)
     check_file(pairs_path)  # before the encoder is loaded, maybe from the hub
-    stop = Event()
-    received = stop_on_signals(stop)
+    received = receive_signals()
     device = choose_device(device)
     paths = RunPaths(pairs_path, output)
     if quiet or not sys.stderr.isatty():
@@ -93,7 +91,7 @@ def train_command(
         force=force,
         ranks=ranks,
         progress_bar=ranks.is_first and not quiet,
-        stop=stop,
+        is_stopped=lambda: bool(received),
     )
     if summary is not None and ranks.is_first:
         for folder in paths.datasets.values():

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def train(
     force: bool = False,
     ranks: Ranks = SINGLE,
     progress_bar: bool = True,
-    stop: Event | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
     """Train an encoder on synonym pairs, and on the other files of the config.
 
@@ -82,7 +82,7 @@ def train(
         paths: A run that was stopped is resumed from its checkpoint.
         config: From `read_config`, with a precision that is not "auto".
         force: An encoder, or a stopped run of other settings, may be replaced.
-        stop: If set, the run ends after the current step, with a checkpoint.
+        is_stopped: Asked after each step; if so, the run ends with a checkpoint.
 
     Returns:
         Counts, losses and seconds; None if stopped.
@@ -103,7 +103,6 @@ def train(
     config = complete_encoder(config, quiet=not ranks.is_first)
     settings = make_settings(config)
     section = settings.training
-    stop = stop or Event()
     validation = read_validation(settings)
     tokenizer, state = make_state(settings, ranks)
     sources = open_sources(paths, tokenizer, settings, ranks, progress=progress_bar)
@@ -216,7 +215,7 @@ def train(
             bar.update()
 
             stopping, is_late = any_rank(
-                [stop.is_set(), time.monotonic() - saved >= section.checkpoint_seconds],
+                [is_stopped(), time.monotonic() - saved >= section.checkpoint_seconds],
                 ranks,
             )
             if (stopping or is_late) and not is_finished():

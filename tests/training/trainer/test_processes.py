@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -34,6 +33,24 @@ from training.trainer.settings import DEFAULT_CONFIG, make_settings, read_config
 from training.trainer.validation import read_validation, validate
 
 ROOT = Path(__file__).parents[3]
+# SIGTERM at each line of what receives SIGTERM
+OFTEN = """
+import signal, sys
+from training.trainer.command import receive_signals
+
+def repeat(frame, *_):
+    place = frame.f_code, frame.f_lineno
+    if place not in seen:
+        seen.add(place)
+        signal.raise_signal(signal.SIGTERM)
+    return repeat
+
+seen, received = set(), receive_signals()
+sys.settrace(repeat)
+signal.raise_signal(signal.SIGTERM)
+sys.settrace(None)
+print(len(seen) > 1, len(received) > len(seen))
+"""
 LIMIT = 300  # seconds; only a run that hangs takes as long
 
 
@@ -220,9 +237,7 @@ def test_train_in_two_processes_resumed_equals_an_unbroken_run(
 def test_train_resumed_with_other_processes_is_an_error(
     pairs_file, make_config, run_training, tmp_path
 ):
-    stop = Event()
-    stop.set()
-    run_training(tmp_path, pairs_file, make_config(), stop=stop)
+    run_training(tmp_path, pairs_file, make_config(), is_stopped=lambda: True)
     state = tmp_path / "encoder-checkpoint" / "state.json"
     text = state.read_text("utf8")
     state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf8")
@@ -261,6 +276,11 @@ def test_validate_in_two_processes_equals_one_process(
         assert [int(state) for state in states] == [0, 1]
 
     assert fork_ranks(new_process, check) == [0, 0]
+
+
+def test_signals_are_received_while_another_one_is(new_process):
+    done = new_process.python(OFTEN, cwd=ROOT, timeout=60)
+    assert done.stdout == "True True\n", done.stderr
 
 
 def test_train_under_torchrun_saves_on_sigterm(

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -38,10 +37,8 @@ from training.trainer.settings import (
 from training.trainer.validation import embed_texts
 
 
-def stopped() -> Event:
-    stop = Event()
-    stop.set()
-    return stop
+def stopped() -> bool:
+    return True
 
 
 def test_train_lowers_the_loss_and_writes_a_plain_encoder(
@@ -91,7 +88,7 @@ def test_train_resumed_equals_an_unbroken_run(train_small, more, tmp_path):
     train_small(config, "unbroken")
     broken = tmp_path / "broken"
     for _ in range(3):  # each goes on by one step
-        assert train_small(config, "broken", stop=stopped()) is None
+        assert train_small(config, "broken", is_stopped=stopped) is None
     assert not (broken / "encoder").exists()
     summary = train_small(config, "broken")
     assert summary["steps"] == 15
@@ -107,20 +104,19 @@ def test_train_resumed_equals_an_unbroken_run(train_small, more, tmp_path):
 
 
 def test_train_writes_checkpoints_by_time_alone(train_small, tmp_path):
-    class StopAfterCheckpoint(Event):
-        def is_set(self) -> bool:
-            return any(tmp_path.glob("*/encoder-checkpoint/state.json"))
+    def is_saved() -> bool:
+        return any(tmp_path.glob("*/encoder-checkpoint/state.json"))
 
     endless = {"training.epochs": 3000}  # minutes
     later = {"training.steps": 600, "training.checkpoint_seconds": 1000}
-    stop = StopAfterCheckpoint()
-    assert train_small({**endless, **later}, "later", stop=stop)["steps"] == 600
+    summary = train_small({**endless, **later}, "later", is_stopped=is_saved)
+    assert summary["steps"] == 600
     config = {**endless, "training.checkpoint_seconds": 1}
-    assert train_small(config, "soon", stop=stop) is None
+    assert train_small(config, "soon", is_stopped=is_saved) is None
 
 
 def test_train_goes_on_with_less_memory_and_fewer_steps(train_small):
-    train_small(stop=stopped())
+    train_small(is_stopped=stopped)
     free = {"training.checkpoint_seconds": 9, "training.chunks": 3, "training.steps": 9}
     with pytest.warns(UserWarning, match=r"W625.*training.chunks, training.steps"):
         summary = train_small(free)
@@ -130,18 +126,18 @@ def test_train_goes_on_with_less_memory_and_fewer_steps(train_small):
 def test_train_with_force_replaces_a_stopped_run_of_other_settings_only(
     train_small, tmp_path
 ):
-    train_small(stop=stopped())
-    train_small(stop=stopped(), force=True)
+    train_small(is_stopped=stopped)
+    train_small(is_stopped=stopped, force=True)
     path = tmp_path / "encoder-checkpoint" / "state.json"
     assert json.loads(path.read_text("utf8"))["progress"]["step"] == 2  # continued
     other = {"training.miner.margin": 0.1, "training.steps": 3}
     with pytest.raises(SapbertError, match=r"another training.miner.margin.*--force"):
         train_small(other)
     with pytest.warns(UserWarning, match=r"W625.*another training.miner.margin"):
-        train_small(other, stop=stopped(), force=True)
+        train_small(other, is_stopped=stopped, force=True)
     assert train_small(other)["steps"] == 3
     # one that ends before its first checkpoint leaves none of the run before
-    train_small(stop=stopped(), force=True)
+    train_small(is_stopped=stopped, force=True)
     endless = {"training.optimizer.learning_rate": 1e300}
     with pytest.raises(SapbertError, match="E607"), pytest.warns(match="W625"):
         train_small(endless, force=True)
@@ -171,7 +167,7 @@ def test_train_with_infinite_weights_keeps_the_last_good_checkpoint(
     train_small, tmp_path
 ):
     config = {"training.checkpoint_seconds": 0}
-    assert train_small(config, stop=stopped()) is None
+    assert train_small(config, is_stopped=stopped) is None
     saved = (tmp_path / "encoder-checkpoint" / "model.safetensors").read_bytes()
     path = tmp_path / "encoder-checkpoint" / "state.json"
     state = json.loads(path.read_text("utf8"))
@@ -191,7 +187,7 @@ def test_train_in_half_precision_has_float32_weights(train_small, precision, tmp
     more = {"training.precision": precision, "training.steps": 3}
     states = []
     for _ in range(2):
-        assert train_small(more, stop=stopped()) is None
+        assert train_small(more, is_stopped=stopped) is None
         states.append(srsly.read_json(tmp_path / "encoder-checkpoint" / "state.json"))
     steps = [state["scaler"].get("_growth_tracker") for state in states]
     assert steps == ([1, 2] if precision == "fp16" else [None, None])

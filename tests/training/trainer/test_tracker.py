@@ -29,17 +29,14 @@ CURVES = {
 WANDB = """
 import json, sys
 from pathlib import Path
-from threading import Event
 from training.trainer.run import train
 from training.trainer.settings import RunPaths, read_config
 
 pairs, folder, settings, parts = sys.argv[1:]
 for part in parts:
-    stop = Event()
-    if part == "1":
-        stop.set()
     config = read_config(None, json.loads(settings))
-    train(RunPaths(Path(pairs), Path(folder, "encoder")), config, stop=stop)
+    paths = RunPaths(Path(pairs), Path(folder, "encoder"))
+    train(paths, config, is_stopped=lambda: part == "1")
 """
 
 
@@ -72,7 +69,7 @@ def test_tensorboard_gets_each_step_once_also_of_a_run_that_was_killed(
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     tracked = {**validated, **TRACKER}
-    assert train_small(tracked, stop=stopped()) is None
+    assert train_small(tracked, is_stopped=stopped) is None
     # two more without a checkpoint
     with monkeypatch.context() as patch:
         step, left = run_module.train_step, iter("ab")
@@ -81,7 +78,7 @@ def test_tensorboard_gets_each_step_once_also_of_a_run_that_was_killed(
         )
         with pytest.raises(StopIteration):
             train_small(tracked)
-    assert train_small(validated, stop=stopped()) is None  # none that is tracked
+    assert train_small(validated, is_stopped=stopped) is None  # none that is tracked
     assert train_small(tracked)["steps"] == 7
     assert not [each for each in recwarn if "W625" in str(each.message)]
     tracker = tmp_path / "encoder-tracker"

@@ -3,8 +3,8 @@ import json
 import os
 import signal
 import string
+from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -93,16 +93,10 @@ def test_train_stops_after_patience(
     assert not (tmp_path / "encoder-checkpoint").exists()
 
 
-class StopAt(Event):
-    """Stops a run after so many of its own steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def is_set(self) -> bool:
-        self.steps -= 1
-        return self.steps <= 0
+def stop_at(steps: int) -> Callable[[], bool]:
+    """Stop a run after so many of its own steps."""
+    asked = itertools.count(1)
+    return lambda: next(asked) >= steps
 
 
 def test_train_resumed_keeps_the_best_validation(
@@ -116,7 +110,7 @@ def test_train_resumed_keeps_the_best_validation(
         left = iter(accuracies)
         monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(left))
         for steps in stops:
-            assert train_small(config, name, stop=StopAt(steps)) is None
+            assert train_small(config, name, is_stopped=stop_at(steps)) is None
         summary = train_small(config, name)
         assert (summary["best_step"], summary["best_accuracy"]) == (10, 0.9)
         return tmp_path / name / "encoder"
@@ -141,7 +135,7 @@ def test_train_killed_between_a_best_validation_and_the_next_checkpoint_makes_it
     monkeypatch.setattr("training.trainer.run.validate", lambda *_: next(left))
     unbroken = train_small(config, "unbroken")
     left = iter(accuracies)
-    assert train_small(config, "broken", stop=StopAt(2)) is None
+    assert train_small(config, "broken", is_stopped=stop_at(2)) is None
     if not (child := new_process.fork()):
         try:
             die = (os.kill(os.getpid(), signal.SIGKILL) for _ in range(1))
@@ -174,7 +168,7 @@ def test_train_writes_no_checkpoint_for_a_best_validation_and_counts_the_bytes(
         return written
 
     assert train("none", 1000) == [0, 0, 0, 0, 0]
-    assert train_small(config, "each", stop=StopAt(1)) is None
+    assert train_small(config, "each", is_stopped=stop_at(1)) is None
     first = {path.name: path.stat().st_size for path in (tmp_path / "each").rglob("*")}
     size = sum(size for name, size in first.items() if name.endswith(".safetensors"))
     assert train("each", 0) == [0, size, 2 * size, 3 * size, 4 * size]
