@@ -161,7 +161,7 @@ class Words:
     """What is compared of a text; what few comparisons need is read on first use.
 
     Attributes:
-        pieces, starts, ends: Its folded words, see `text`, and their places.
+        pieces: Its folded words, see `text`.
         words: Without the English article "a".
         distinct: The same, each once.
         content: Those with a meaning of their own, without quantities.
@@ -171,33 +171,41 @@ class Words:
         negated: Whether a word negates the others.
         clean: As `clean_text` returns it.
         text: In lower case, without accents.
+        orders: The words as in the text and, if it has commas, as it is said: "cancer,
+            lung" is "lung cancer".
+        head: What kind of thing it is: "cancer" in "cancer of lung, type 2".
         measured: Whether it has a strength, another quantity, or a dose form.
     """
 
     def __init__(self, text: str, rules: Rules) -> None:
         self.given, self.rules = text, rules
-        self.pieces, self.starts, self.ends = split_text(text, rules)
-        words = self.pieces
-        if rules == "english":
-            words = drop_articles(text, words, self.starts)
-        self.words = tuple(words)
+        pieces, starts, ends = split_text(text, rules)
+        self.pieces = words = tuple(pieces)
+        if rules == "english" and "a" in words:
+            words = tuple(drop_articles(text, pieces, starts))
+        self.words = words
         is_plain = rules == "english" and not SPECIAL.search(text)
         spans, form = list[tuple[int, int]](), NO_FORM
-        if not is_plain or may_have_form(self.pieces):
+        if not is_plain or may_have_form(pieces):
             spans = [(q.start, q.end) for q in read_quantities(text) if q.dimension]
             form = read_form(text)
             spans += form.places
         measured: list[str] = []
         if spans:
-            placed = zip(self.pieces, self.starts, strict=True)
+            placed = zip(pieces, starts, strict=True)
             measured = [w for w, n in placed if any(a <= n < b for a, b in spans)]
         self.distinct = frozenset(words)
-        self.content = self.distinct.difference(LITTLE, measured) or self.distinct
+        content = self.distinct.difference(LITTLE, measured)
+        # One set, where they are equal: many texts are kept.
+        changed = content and len(content) < len(self.distinct)
+        self.content = content if changed else self.distinct
         exact = [word for word in words if may_be_exact(word) and is_exact(word)]
         self.exact = Counter(exact) - Counter(measured) if exact else NO_WORDS
         self.negated = not NEGATING_WORDS.isdisjoint(words)
-        self.clean = clean_text(text)
-        self.text = fold_clean(self.clean)
+        clean = clean_text(text)
+        self.clean = text if clean == text else clean  # one string, as `text` below
+        folded = fold_clean(clean)
+        self.text = self.clean if folded == clean else folded
         self.measured = bool(measured) or any(form)
         self.terms = self.words
         if len(self.content) < len(words):
@@ -205,25 +213,13 @@ class Words:
         self.numbers = NO_NUMBERS
         if self.exact:
             self.numbers = frozenset(filter(is_number, self.exact))
-        if is_plain and "-" not in text and not may_have_prefix(self.pieces):
+        if is_plain and "-" not in text and not may_have_prefix(pieces):
             self.joinable = False
-        if "," not in text:
-            self.orders = (tuple(self.pieces),)
-            self.head = find_head(self.words)
-
-    @cached_property
-    def head(self) -> str:
-        """What kind of thing it is: "cancer" in "cancer of lung, type 2"."""
-        return find_head(self.orders[-1])
-
-    @cached_property
-    def orders(self) -> tuple[tuple[str, ...], ...]:
-        """The words as in the text and, if it has commas, as it is said.
-
-        "cancer, lung" is "lung cancer".
-        """
-        orders = list_orders(self.given, self.pieces, self.starts, self.ends)
-        return tuple(dict.fromkeys(orders))
+        self.orders: tuple[tuple[str, ...], ...] = (self.pieces,)
+        if "," in text:
+            orders = list_orders(text, self.pieces, starts, ends)
+            self.orders = tuple(dict.fromkeys(orders))
+        self.head = find_head(self.orders[-1] if "," in text else self.words)
 
     @cached_property
     def joinable(self) -> bool:
@@ -242,12 +238,12 @@ class Words:
     @cached_property
     def marks(self) -> frozenset[str]:
         """Signs that separate words: a text with one is no name that has none."""
-        return find_marks(self.given, self.starts, self.ends)
+        return find_marks(self.given, self.rules)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
         """Neighbours with a hyphen or slash between."""
-        return find_pairs(self.given, self.pieces, self.starts, self.ends)
+        return find_pairs(self.given, self.rules)
 
 
 def may_be_exact(word: str) -> bool:
@@ -288,10 +284,11 @@ def list_orders(
     return [words, *(tuple(word for part in some for word in part) for some in turned)]
 
 
-def find_marks(text: str, starts: Sequence[int], ends: Sequence[int]) -> frozenset[str]:
+def find_marks(text: str, rules: Rules) -> frozenset[str]:
     """Return the signs that separate words of a text."""
     if not MARK.search(text):
         return NO_MARKS
+    _, starts, ends = split_text(text, rules)
     marks: set[str] = set()
     for first, end, start in zip(starts, ends, starts[1:], strict=False):
         gap = text[end:start]
@@ -301,12 +298,11 @@ def find_marks(text: str, starts: Sequence[int], ends: Sequence[int]) -> frozens
     return frozenset(marks)
 
 
-def find_pairs(
-    text: str, pieces: Sequence[str], starts: Sequence[int], ends: Sequence[int]
-) -> frozenset[tuple[str, str]]:
+def find_pairs(text: str, rules: Rules) -> frozenset[tuple[str, str]]:
     """Return the neighbours with a hyphen or slash between."""
     if not PAIR.search(text):
         return NO_PAIRS
+    pieces, starts, ends = split_text(text, rules)
     return frozenset(
         pair
         for pair, end, start in zip(pairwise(pieces), ends, starts[1:], strict=False)
