@@ -31,7 +31,8 @@ from spacy_sapbert.kb.agreement import Without
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.learned_order import names as order_of_names
 from spacy_sapbert.kb.learned_order.boost import fit_chances
-from spacy_sapbert.kb.search import MENTIONS_AT_ONCE, VOCABULARY_NAME
+from spacy_sapbert.kb.parts import MENTIONS_AT_ONCE
+from spacy_sapbert.kb.search import VOCABULARY_NAME
 from spacy_sapbert.linking.chance import (
     FOLDER,
     OF_MODEL,

@@ -264,17 +264,17 @@ def two_gpus(monkeypatch) -> list[str]:
 
 @pytest.fixture
 def encoded(monkeypatch) -> list[int]:
-    """How many names each pass through the encoder has had, from here on."""
+    """How many names the encoder was given each time, from here on."""
     from spacy_sapbert.encoder.encoder import Encoder
 
     passes: list[int] = []
-    encode = Encoder.encode
+    encode = Encoder.encode_passes
 
     def count(encoder: Encoder, pieces: Any) -> Any:
         passes.append(len(pieces))
         return encode(encoder, pieces)
 
-    monkeypatch.setattr(Encoder, "encode", count)
+    monkeypatch.setattr(Encoder, "encode_passes", count)
     return passes
 
 

@@ -1,6 +1,7 @@
 """Names → unit vectors: one function for mentions and names."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -200,21 +201,46 @@ class Encoder:
         Returns unit vectors in float32, zero for no token ids. Shape: (n, width).
         """
         vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
+        for numbers, encoded in self.encode_passes(token_ids):
+            vectors[numbers] = encoded
+        return vectors
+
+    def encode_passes(
+        self, token_ids: Sequence[TokenIds]
+    ) -> Generator[tuple[list[int], np.ndarray], None, None]:
+        """Embed tokenised names in parts; yield which, and their unit vectors.
+
+        Those without token ids are left out. Other threads go on while a part is used.
+        Shape of the vectors: (names of the part, width).
+        """
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
         lengths = [len(token_ids[number]) for number in order]
         most = min(self.config.names_per_pass, self.engine.names)
         ends = split_passes(lengths, most, self.engine.pads)
         passes = [order[start:end] for start, end in ends]
-        passes.reverse()  # the longest first: none is left to one thread at the end
-        batches = [[token_ids[number] for number in names] for names in passes]
-        threads = min(self.engine.threads, len(passes))
-        with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
-            encode = map if pool is None else pool.map
-            encoded = encode(self._encode_batch, batches)
-            for names, of_names in zip(passes, encoded, strict=True):
-                vectors[names] = of_names
-        return vectors
+        others = min(self.engine.threads, len(passes)) - 1
+
+        def encode(names: list[int]) -> np.ndarray:
+            return self._encode_batch([token_ids[number] for number in names])
+
+        if others < 1:
+            yield from ((names, encode(names)) for names in passes)
+            return
+        pool = ThreadPoolExecutor(others)
+        try:
+            # They begin with the longest; this thread helps when it has to wait.
+            passes.reverse()
+            left = deque((names, pool.submit(encode, names)) for names in passes)
+            while left:
+                if not left[0][1].done() and left[-1][1].cancel():
+                    names, _ = left.pop()
+                    yield names, encode(names)
+                else:
+                    names, encoded = left.popleft()
+                    yield names, encoded.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _encode_batch(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
         """Embed one batch of names, none of them empty. Shape: (n, width)."""

@@ -12,8 +12,8 @@ from ..linking.filters import Filter
 from ..linking.ranking import rank_concepts, sort_entries
 from .filters import FilterResult, resolve_filter
 from .indexes.exact import search_among
-from .naming import NameFinder, choose_row
-from .parts import Parts
+from .naming import Named, NameFinder, choose_row
+from .parts import MENTIONS_AT_ONCE, Parts
 
 FIRST_ROWS = 40  # rows searched for at first, for any k
 MORE_ROWS = 2  # times as many are searched for if they have too few concepts
@@ -47,9 +47,14 @@ class FoundRows(NamedTuple):
     """Mentions and the names that they are; the fields are those of `Mentions`."""
 
     texts: Sequence[str]
-    rows: dict[int, int]  # of each mention that is a name, by its number
+    rows: np.ndarray  # −1 = it is no name, int64 (n,)
     barred: np.ndarray
     equal: Sequence[frozenset[int]]
+
+    def take(self, numbers: Sequence[int]) -> "FoundRows":
+        texts = [self.texts[number] for number in numbers]
+        equal = [self.equal[number] for number in numbers]
+        return FoundRows(texts, self.rows[numbers], self.barred[numbers], equal)
 
 
 class Nearest:
@@ -78,12 +83,15 @@ class Nearest:
 
     def find_rows(self, texts: Sequence[str], filter: Filter) -> FoundRows:
         """Find the rows of the names that mentions are, as far as a filter leaves."""
-        found = self.names.find_named(texts, filter.document_language)
         filtered = self.resolve(filter)
         barred = np.zeros(len(texts), dtype=bool)
         equal: list[frozenset[int]] = []
-        rows: dict[int, int] = {}
+        rows = np.full(len(texts), -1, dtype=np.int64)
+        found: dict[str, list[Named]] = {}
         for number, text in enumerate(texts):
+            if number % MENTIONS_AT_ONCE == 0:
+                some = texts[number : number + MENTIONS_AT_ONCE]
+                found = self.names.find_named(some, filter.document_language)
             names = found[text]
             left = [n for n in names if filtered is None or filtered.matches(n.name)]
             written = frozenset(n.name.concept for n in left if n.is_equal)
@@ -98,12 +106,10 @@ class Nearest:
 
     def set_vectors(self, found: FoundRows, vectors: np.ndarray) -> Mentions:
         """Return mentions with vectors: of a name that of its row, else `vectors`."""
-        named = np.zeros(len(found.texts), dtype=bool)
-        named[[*found.rows]] = True
-        if found.rows:
+        named = found.rows >= 0
+        if named.any():
             vectors = vectors.copy()
-            wanted = np.array([*found.rows.values()], dtype=np.int64)
-            vectors[[*found.rows]] = self.parts.index.vectors(wanted)
+            vectors[named] = self.parts.index.vectors(found.rows[named])
         return Mentions(found.texts, vectors, named, found.barred, found.equal)
 
     def search(

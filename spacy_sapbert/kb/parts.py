@@ -1,6 +1,7 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ..encoder.encoder import Encoder, EncoderConfig
 
 Part = TypeVar("Part")
+Found = tuple[Sequence[bytes | None], np.ndarray]  # keys of rows, and their vectors
+MENTIONS_AT_ONCE = 64  # searched together: limits memory, does not change results
 
 
 def open_store(version: Version, *, base: bool = False) -> Store:
@@ -221,29 +224,60 @@ class EmbeddedTexts(NamedTuple):
         return EmbeddedTexts(*(values[numbers] for values in self))
 
 
-def embed_texts(
-    parts: Parts, texts: Sequence[str], *, needed: Container[str] | None = None
-) -> EmbeddedTexts:
-    """Embed texts; one with the token ids of a row has the vector of the row.
+def embed_texts(parts: Parts, texts: Sequence[str]) -> EmbeddedTexts:
+    """Embed texts; one with the token ids of a row has the vector of the row."""
+    count = len(texts)
+    vectors = np.zeros((count, parts.encoder.width), dtype=np.float32)
+    embedded = EmbeddedTexts(vectors, np.zeros(count, bool), np.zeros(count, bool))
+    for numbers, some in embed_in_parts(parts, texts):
+        for values, part in zip(embedded, some, strict=True):
+            values[numbers] = part
+    return embedded
 
-    The encoder is not run for others than the `needed` ones; None = all are.
+
+def embed_in_parts(
+    parts: Parts, texts: Sequence[str], *, needed: Container[str] | None = None
+) -> Generator[tuple[list[int], EmbeddedTexts], None, None]:
+    """Embed texts, `MENTIONS_AT_ONCE` at a time in any order; yield which, and them.
+
+    Other threads run the encoder while a part is used. It is not run for others than
+    the `needed` ones, which have zeros; None = all are.
     """
     token_ids, truncated = parts.encoder.tokenize(texts)
-    keys = [
-        row_key(ids) if needed is None or text in needed else None
-        for ids, text in zip(token_ids, texts, strict=True)
-    ]
-    rows = parts.store.rows_of_keys(filter(None, keys))
-    pairs = zip(keys, token_ids, strict=True)
-    new = {key: ids for key, ids in pairs if key and key not in rows}
-    vectors = [parts.encoder.encode([*new.values()])]
-    if rows:
-        of_rows = parts.index.vectors(np.array([*rows.values()], dtype=np.int64))
-        vectors.insert(0, of_rows)
-    vectors.append(np.zeros((1, parts.encoder.width), dtype=np.float32))
-    numbers = {key: number for number, key in enumerate([*rows, *new, None])}
-    return EmbeddedTexts(
-        np.concatenate(vectors)[[numbers[key] for key in keys]],
-        np.array(truncated, dtype=bool),
-        np.array([*map(bool, token_ids)], dtype=bool),
-    )
+    numbers_of: dict[bytes | None, list[int]] = {}
+    for number, (ids, text) in enumerate(zip(token_ids, texts, strict=True)):
+        key = row_key(ids) if needed is None or text in needed else None
+        numbers_of.setdefault(key, []).append(number)
+    rows = parts.store.rows_of_keys(filter(None, numbers_of))
+    new = [key for key in numbers_of if key and key not in rows]
+
+    def find_vectors() -> Generator[Found, None, None]:
+        yield [None], np.zeros((1, parts.encoder.width), dtype=np.float32)
+        if rows:
+            every = np.array([*rows.values()], dtype=np.int64)
+            yield [*rows], parts.index.vectors(every)
+        some = [token_ids[numbers_of[key][0]] for key in new]
+        for places, vectors in parts.encoder.encode_passes(some):
+            yield [new[place] for place in places], vectors
+
+    def take(numbers: list[int], vectors: list[np.ndarray]) -> EmbeddedTexts:
+        return EmbeddedTexts(
+            np.stack(vectors),
+            np.array([truncated[number] for number in numbers], dtype=bool),
+            np.array([bool(token_ids[number]) for number in numbers], dtype=bool),
+        )
+
+    numbers: list[int] = []
+    vectors: list[np.ndarray] = []
+    with closing(find_vectors()) as found:
+        for keys, of_keys in found:
+            for key, vector in zip(keys, of_keys, strict=True):
+                some = numbers_of.get(key, [])
+                numbers += some
+                vectors += [vector] * len(some)
+            while len(numbers) >= MENTIONS_AT_ONCE:
+                part = numbers[:MENTIONS_AT_ONCE]
+                yield part, take(part, vectors[:MENTIONS_AT_ONCE])
+                del numbers[:MENTIONS_AT_ONCE], vectors[:MENTIONS_AT_ONCE]
+    if numbers:
+        yield numbers, take(numbers, vectors)

@@ -9,9 +9,8 @@ decide    what people decided, else one probability        here
 links     ties broken by evidence, candidates written      linking.link
 """
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from functools import lru_cache, partial
 from sys import intern
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..io.cache import LruCache
+from ..io.short_work import short_work
 from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry, round_score
 from ..linking.certainty import DECIDED
 from ..linking.decisions import Decision, find_decision, list_keys
@@ -52,11 +52,10 @@ from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
 from .nearest import FoundRows, Mentions, Nearest, bound
-from .parts import EmbeddedTexts, Parts, embed_texts
+from .parts import EmbeddedTexts, Parts, embed_in_parts
 from .store import make_entry
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
-MENTIONS_AT_ONCE = 64  # searched together: limits memory, does not change results
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = (list[float](), 0.0, False)
 SEARCH_CACHE = 5_000  # mentions, about 4 KB each
@@ -144,28 +143,30 @@ class MentionSearch:
             if query.text in texts:
                 of_filter = by_filter.setdefault(query.filter, {})
                 of_filter.setdefault(texts[query.text], []).append(query)
-        batches = [
-            (self.nearest.find_rows(some[start : start + MENTIONS_AT_ONCE], f), f)
-            for f, of_filter in by_filter.items()
-            if (some := [*of_filter])
-            for start in range(0, len(some), MENTIONS_AT_ONCE)
-        ]
+        every = {
+            filter: self.nearest.find_rows([*of_filter], filter)
+            for filter, of_filter in by_filter.items()
+        }
+        places = {f: {t: n for n, t in enumerate(every[f].texts)} for f in every}
         # The vector of a name is that of its row.
         unnamed = {
             text
-            for found, _ in batches
-            for number, text in enumerate(found.texts)
-            if number not in found.rows
+            for found in every.values()
+            for text, row in zip(found.texts, found.rows.tolist(), strict=True)
+            if row < 0
         }
         distinct = [*dict.fromkeys(texts.values())]
-        embedded = embed_texts(self.parts, distinct, needed=unnamed)
-        numbers = {text: number for number, text in enumerate(distinct)}
-        for found, filter in batches:
-            vectors = embedded.take([numbers[text] for text in found.texts])
-            with pause_collection():
-                searched = [*self.find_batch(found, vectors, filter, options)]
-            for text, result in zip(found.texts, searched, strict=True):
-                results.update(dict.fromkeys(by_filter[filter][text], result))
+        with closing(embed_in_parts(self.parts, distinct, needed=unnamed)) as embedded:
+            for numbers, vectors in embedded:
+                part = [distinct[number] for number in numbers]
+                for filter, found in every.items():
+                    here = [n for n, text in enumerate(part) if text in places[filter]]
+                    some = found.take([places[filter][part[n]] for n in here])
+                    batch = self.find_batch(some, vectors.take(here), filter, options)
+                    with short_work():
+                        searched = dict(zip(some.texts, batch, strict=True))
+                    for text, result in searched.items():
+                        results.update(dict.fromkeys(by_filter[filter][text], result))
         return results
 
     def find_batch(
@@ -469,21 +470,6 @@ def order_pool(
 def choose_threshold(manifest: Manifest, options: LinkOptions) -> float:
     """Return the probability that a link must have: of the options, else its own."""
     return manifest.threshold if options.threshold is None else options.threshold
-
-
-@contextmanager
-def pause_collection() -> Iterator[None]:
-    """Let Python not search for cycles, of which nothing within makes any.
-
-    It would search the many objects of a batch again and again, a fifth of the time.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_enabled:  # else another thread, or the user, has paused it
-            gc.enable()
 
 
 def choose_limits(manifest: Manifest, options: LinkOptions) -> Limits:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -366,6 +367,30 @@ def test_onnx_vectors_do_not_depend_on_threads(exported_encoder, monkeypatch):
     wrong = [[encoder.engine.vocabulary] * length for length in (3, 4, 5)]
     with pytest.raises(SapbertError, match="E203"):
         encoder.encode([tuple(ids) for ids in wrong])
+
+
+def test_onnx_ends_the_passes_that_nobody_waits_for(exported_encoder, monkeypatch):
+    """For example after Ctrl-C, or an error in what is done with the first ones."""
+    encoder = Encoder.open(exported_encoder, EncoderConfig("onnx", names_per_pass=1))
+    main, leaving, passes = threading.current_thread(), threading.Event(), [0]
+    states = encoder.engine.states
+
+    def wait(*given: Any) -> Any:
+        if threading.current_thread() is not main:
+            leaving.wait(60)
+        passes[0] += 1
+        return states(*given)
+
+    monkeypatch.setattr(encoder.engine, "states", wait)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    token_ids, _ = encoder.tokenize(["fever", "high fever", "a very high fever"] * 9)
+    found = encoder.encode_passes(token_ids)
+    next(found)
+    assert passes == [1]  # by this thread: the other one is not done with its first
+    threading.Timer(0.2, leaving.set).start()
+    found.close()
+    assert passes[0] < len(token_ids)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this is Linux's")

@@ -24,7 +24,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb import search
 from spacy_sapbert.kb.edits.change import add_concepts, remove_concepts
 from spacy_sapbert.kb.knowledge_base import load_kb
-from spacy_sapbert.kb.parts import embed_texts
+from spacy_sapbert.kb.parts import embed_in_parts
 from spacy_sapbert.linking.filters import expand_types
 from spacy_sapbert.linking.link import NIL_NOTES
 from spacy_sapbert.linking.options import EVIDENCE
@@ -302,11 +302,11 @@ def test_linker_accepts_any_long_form(nlp):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
 def test_linker_has_no_concept_for_a_vector_of_nan(nlp, bad, monkeypatch):
     def embed(parts: Any, texts: Any, **how: Any) -> Any:
-        embeddings = embed_texts(parts, texts, **how)
-        embeddings.vectors[-1] = bad
-        return embeddings
+        for numbers, embedded in embed_in_parts(parts, texts, **how):
+            embedded.vectors[[texts[number] == "zq" for number in numbers]] = bad
+            yield numbers, embedded
 
-    monkeypatch.setattr(search, "embed_texts", embed)
+    monkeypatch.setattr(search, "embed_in_parts", embed)
     doc = mark_words("fever", "MI", "zq")
     for options in ({}, {"filter": {"types": ["T047", "T184"]}}):
         own = {"sapbert_linker": options}

@@ -37,7 +37,8 @@ from ...linking.word_likeness import read_words
 from ..agreement import Without
 from ..folder.records import Gain, NamesOrder, NilGain
 from ..knowledge_base import KnowledgeBase
-from ..search import MENTIONS_AT_ONCE, VOCABULARY_NAME
+from ..parts import MENTIONS_AT_ONCE
+from ..search import VOCABULARY_NAME
 from .fit import (
     Example,
     check_right,

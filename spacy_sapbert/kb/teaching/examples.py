@@ -27,7 +27,8 @@ from ..agreement import Without
 from ..edits.change import TaughtDocument, count_votes
 from ..knowledge_base import KnowledgeBase
 from ..learned_order.fit import Example
-from ..search import MENTIONS_AT_ONCE, MentionSearch
+from ..parts import MENTIONS_AT_ONCE
+from ..search import MentionSearch
 
 FOLDS = 5
 SEARCHED_ROWS = 3 * POOL_ROWS  # some of them are names of folds that do not count
