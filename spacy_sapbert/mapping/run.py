@@ -23,6 +23,7 @@ from ..io.tables.files import (
     read_cell,
     read_header,
     read_rows,
+    read_separator,
     write_table,
 )
 from ..io.tables.headers import find_columns
@@ -144,7 +145,8 @@ def map_table(
     found = dict(zip(queries, bar, strict=True))
     _, terms = read_terms(path, columns, encoding)  # again: it may not fit in memory
     pairs = ((term, found.get(term.query)) for term in terms)
-    write_mapped(kb, output, columns, header, pairs, options.k)
+    separator = read_separator(path, encoding)
+    write_mapped(kb, output, columns, header, pairs, options.k, separator)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     for query, number in occurrences.items():
         counts[found[query].status if query.term else "empty"] += number
@@ -282,6 +284,7 @@ def write_mapped(
     header: Sequence[str],
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
+    separator: str,
 ) -> None:
     if is_concept_map(output):
         found = (
@@ -315,4 +318,4 @@ def write_mapped(
         ]
         for term, found in pairs
     )
-    write_table(output, [*header, *added], cells)
+    write_table(output, [*header, *added], cells, separator=separator)

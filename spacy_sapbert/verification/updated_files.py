@@ -292,7 +292,7 @@ class FileUpdate:
         changed = self.change_rows(path, header, rows, columns)
         bar = show_progress(changed, unit="rows", quiet=not progress)
         columns_written = header if STATUS in header else [*header, STATUS]
-        write_again(path, output, columns_written, bar)
+        write_again(path, output, columns_written, bar, encoding)
 
     def update_omop(self, path: Path, output: Path, progress: bool) -> None:
         """Write rows of `note_nlp`, which has no column for the status."""

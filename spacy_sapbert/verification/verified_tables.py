@@ -122,7 +122,7 @@ def verify_table(
         else:
             added = [f"{PREFIX}{name}" for name in FIELDS]
             cells = (row + list_cells(verdict) for row, verdict in counted)
-            write_again(path, output, [*header, *added], cells)
+            write_again(path, output, [*header, *added], cells, encoding)
     return counts
 
 

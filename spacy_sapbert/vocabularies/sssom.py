@@ -13,7 +13,15 @@ from urllib.parse import quote, unquote
 from ..errors import SapbertError
 from ..io.reading import read_lines
 from ..io.tables.delimited import Row
-from ..io.tables.files import COMMENT, TSV, find_kind, is_sssom, write_table, write_text
+from ..io.tables.files import (
+    COMMENT,
+    TSV,
+    find_kind,
+    is_sssom,
+    read_separator,
+    write_table,
+    write_text,
+)
 from ..io.tables.headers import column_key
 from ..io.tables.spreadsheets import Cell
 from ..io.writing import write_atomically
@@ -290,11 +298,15 @@ def check_sssom(path: Path, output: Path) -> None:
 
 
 def write_again(
-    path: Path, output: Path, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+    path: Path,
+    output: Path,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    encoding: str = "utf-8",
 ) -> None:
     """Write a table; SSSOM with the metadata of the file that it was made of."""
     if not is_sssom(output):
-        write_table(output, header, rows)
+        write_table(output, header, rows, separator=read_separator(path, encoding))
         return
     with write_atomically(output) as file:
         for _, line in read_lines(path):

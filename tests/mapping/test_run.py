@@ -386,6 +386,37 @@ def test_cells_of_the_user_are_written_as_they_were_read(kb, tmp_path, read, wri
         assert {cell for cell in others if cell[0] in "=+-@"} <= {"-"}
 
 
+@pytest.mark.parametrize(
+    ("line", "ending", "separator"),
+    [
+        ("Begriff;Wert", "csv", ";"),
+        ("Begriff\tWert", "csv", "\t"),
+        ("Begriff|Wert", "csv", "|"),
+        ("Begriff\tWert", "tsv", ","),  # by the ending of each
+        ("Begriff;Wert", "txt", ","),
+        ("Begriff", "csv", ","),
+    ],
+)
+def test_csv_has_the_separator_of_the_csv_that_it_is_made_of(
+    sample_kb, tmp_path, line, ending, separator
+):
+    path, output = tmp_path / f"in.{ending}", tmp_path / "out.csv"
+    lines = [line, "Größe" + line.removeprefix("Begriff")]
+    path.write_bytes("\n".join(lines).encode("cp1252"))
+    words = [path, "--column", "Begriff", "--encoding", "cp1252", "-o", output, "-f"]
+    for command in (
+        ("map", sample_kb, *words),
+        ("verify", sample_kb, *words, "--id", "Begriff"),
+        ("update", sample_kb, sample_kb, *words, "--id", "Begriff"),
+    ):
+        invoke(*command, code=0)
+        header, row = csv.reader(output.open(encoding="utf8"), delimiter=separator)
+        own = re.split(r"\W", line)
+        assert header[: len(own)] == own
+        assert row[: len(own)] == ["Größe", *own[1:]]
+        assert len(row) == len(header) > len(own)
+
+
 def test_texts_of_ours_are_no_formulas_without_their_blanks(tmp_path):
     for name in ("a.tsv", "a.sssom.tsv"):
         path = tmp_path / name

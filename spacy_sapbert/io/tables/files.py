@@ -27,7 +27,7 @@ from ..plugins import require
 from ..reading import check_file, read_lines
 from ..temporary_db import no_temporary_space
 from ..writing import write_atomically
-from .delimited import ReadLines, read_delimited
+from .delimited import ReadLines, find_separator, read_delimited, read_first_line
 from .formulas import AsRead, defuse, undefuse
 from .spreadsheets import ENDINGS as SPREADSHEETS
 from .spreadsheets import Cell, read_cells, text_of
@@ -189,6 +189,19 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
             yield [AsRead(cell) if isinstance(cell, str) else cell for cell in row]
 
 
+def read_separator(path: Path, encoding: str = "utf-8") -> str:
+    """Return what CSV that is made of a table has between its fields.
+
+    It is that of the table if that is CSV, so that the same spreadsheet opens both.
+    """
+    usual = SEPARATORS[CSV]
+    if find_kind(path, ENDINGS) != CSV:
+        return usual
+    line = read_first_line(path, encoding)
+    separator = find_separator(line)
+    return separator if separator in line else usual
+
+
 def read_header(rows: Iterator[list[Cell]]) -> list[str]:
     """Read the names of the columns, the first of the rows of a table."""
     return [AsRead(text_of(cell)) for cell in next(rows, [])]
@@ -246,8 +259,10 @@ def write_table(
     header: Sequence[str],
     rows: Iterable[Sequence[Cell]],
     kind: str | None = None,
+    *,
+    separator: str = SEPARATORS[CSV],
 ) -> None:
-    """Write a table of a kind; None = by the ending."""
+    """Write a table of a kind; None = by the ending. `separator` is that of CSV."""
     kind = kind or find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)
@@ -262,8 +277,8 @@ def write_table(
                 file.write(line.encode("utf8", "replace") + b"\n")
     else:
         with write_atomically(path) as file:
-            write_text(file, [header], kind)
-            write_text(file, rows, kind)
+            write_text(file, [header], kind, separator)
+            write_text(file, rows, kind, separator)
 
 
 def is_no_number(cell: Cell) -> bool:
@@ -271,10 +286,15 @@ def is_no_number(cell: Cell) -> bool:
     return isinstance(cell, float) and not math.isfinite(cell)
 
 
-def write_text(file: IO[bytes], rows: Iterable[Sequence[Cell]], kind: str) -> None:
+def write_text(
+    file: IO[bytes],
+    rows: Iterable[Sequence[Cell]],
+    kind: str,
+    separator: str = SEPARATORS[CSV],
+) -> None:
     """Write rows as CSV, or as TSV without tabs and line ends in cells."""
     text = TextIOWrapper(file, "utf8", "replace", newline="", write_through=True)
-    writer = csv.writer(text)
+    writer = csv.writer(text, delimiter=separator)
     try:
         for row in rows:
             if kind == CSV:
