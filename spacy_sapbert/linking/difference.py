@@ -342,7 +342,7 @@ def compare(mention: Words, name: Words) -> Difference:
         exact = compare_exact(mention.exact, name.exact, mention.words)
     changes += exact
     if mention.negated != name.negated:
-        words = [" ".join(NEGATING_WORDS & {*t.words}) for t in (mention, name)]
+        words = [" ".join(sorted(NEGATING_WORDS & {*t.words})) for t in (mention, name)]
         changes.append(Change(Kind.NEGATION, *words))
     mine, its = mention.content - name.content, name.content - mention.content
     if len(mine) < len(mention.content):
@@ -482,15 +482,13 @@ def find_both(
     mine: AbstractSet[str], its: AbstractSet[str], shared: AbstractSet[str]
 ) -> list[Change]:
     """Return a word of one text alone whose opposite both have: "left and right"."""
-    found = [
-        Change(Kind.OPPOSITE, word, "")
-        for word in mine
-        if not shared.isdisjoint(list_opposites(word))
-    ]
-    return found + [
-        Change(Kind.OPPOSITE, "", word)
-        for word in its
-        if not shared.isdisjoint(list_opposites(word))
+    found, other = (
+        sorted(word for word in words if not shared.isdisjoint(list_opposites(word)))
+        for words in (mine, its)
+    )
+    return [
+        *(Change(Kind.OPPOSITE, word, "") for word in found),
+        *(Change(Kind.OPPOSITE, "", word) for word in other),
     ]
 
 

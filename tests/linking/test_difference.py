@@ -301,6 +301,16 @@ def test_opposites_exclude_each_other(word, other):
     assert word in list_opposites(other)
 
 
+def test_changes_have_an_order_that_python_does_not_choose():
+    words = ["anterior", "distal", "left", "lower", "medial"]
+    others = "posterior proximal right upper lateral nerve"
+    mention = f"{' '.join(reversed(words))} {others}"
+    changes = compare_texts(mention, others).changes
+    assert [c.mention for c in changes if c.kind is Kind.OPPOSITE] == words
+    negation = compare_texts("without never not pain", "pain of it").changes[0]
+    assert negation.mention == "never not without"
+
+
 @pytest.mark.slow
 def test_opposites_are_rarely_two_names_of_one_concept(data_file):
     # A pair counts for its first word, in alphabetical order.
