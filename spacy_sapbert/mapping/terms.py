@@ -139,7 +139,7 @@ def remove(term: str, step: Step) -> tuple[str, list[Dropped]]:
     for _ in range(PASSES):  # "h/o ?asthma"
         before = term
         for kind, side, pattern in step:
-            found = [match.group().strip() for match in pattern.finditer(term)]
+            found = [match.group().strip(EDGES) for match in pattern.finditer(term)]
             if found:
                 dropped += [Dropped(kind, text, side) for text in found]
                 term = " ".join(pattern.sub(" ", term).split()).strip(EDGES)

@@ -103,7 +103,9 @@ def test_map_queries_what_is_no_term_has_no_link(kb, term):
         ("Breast cancer (C50.9)", ("review", "C9"), "code: (C50.9)"),
         ("left knee pain", ("linked", "C11"), "side: left"),
         ("Family history of breast cancer", ("exact", "C10"), ""),
-        ("Pneumonia, NOS", ("exact", "C12"), "unspecified: , NOS"),
+        ("Pneumonia, NOS", ("exact", "C12"), "unspecified: NOS"),
+        ("knee pain, left", ("linked", "C11"), "side: left"),
+        ("C50.9 - Breast cancer", ("review", "C9"), "code: C50.9"),
     ],
 )
 def test_map_queries_never_exact_if_the_term_says_more(kb, term, found, dropped):

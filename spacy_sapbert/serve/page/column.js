@@ -404,7 +404,7 @@ function cellsOf(item) {
   const cui = mention.chosen ?? mention.cui;
   return [
     make("span", { dir: "auto" }, mention.text, rows.length > 1 && make("span", { class: "dim" }, ` × ${rows.length}`),
-      dropped.length > 0 && make("div", { class: "dim" }, `read as “${readAs}”, without ${dropped.map((one) => one.replace(/: [\s,;]+/, ": ")).join(", ")}`),
+      dropped.length > 0 && make("div", { class: "dim" }, `read as “${readAs}”, without ${dropped.join(", ")}`),
       ...(item === bench.item() ? othersOf(item) : [])),
     cui ? nameWithCode(cui, mention) : first && make("span", { class: "dim" }, nameWithCode(first.cui, mention), " ?"),
     mention.certainty === "tied" ? "several fit" : first ? strength(first) : "",
