@@ -228,6 +228,10 @@ class ErrorReportingGroup(PanelGroup):
             except typer.Exit:
                 sys.stdout.flush()
                 raise
+            except typer.BadParameter as error:
+                if not error.message:  # of one that is missing
+                    error.message = getattr(error.param, "help", None) or ""
+                raise
             sys.stdout.flush()
             return result
 

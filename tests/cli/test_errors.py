@@ -97,6 +97,21 @@ def test_an_error_is_one_line_without_a_text(
     }
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "kb build concepts.jsonl out",
+            "Missing option '--encoder'.*`spacy sapbert fetch-encoder models/minilm`",
+        ),
+        ("map", "Missing argument 'KB'.*Folder or name of the knowledge base"),
+    ],
+)
+def test_what_is_missing_is_an_error_that_says_what_it_is(command, said):
+    shown = invoke(*command.split(), code=2).stderr.replace("│", " ")
+    assert re.search(said, " ".join(shown.split()))
+
+
 @pytest.mark.parametrize("mention", ["", " ", "fev\udcffer"])
 def test_a_mention_that_is_no_text_is_an_error(sample_kb, mention):
     assert "E331" in invoke("explain", sample_kb, mention, code=1).output

@@ -45,8 +45,8 @@ def build(
     kb: Path = typer.Argument(..., help="Folder to write."),
     encoder: str = typer.Option(
         ...,
-        help="Folder or hub id of the encoder; `spacy sapbert fetch-encoder "
-        "models/minilm` gets a small one.",
+        help="Folder or hub id of the encoder. `spacy sapbert fetch-encoder "
+        "models/minilm` gets a small one for `--encoder models/minilm`.",
     ),
     pooling: Literal["cls", "mean"] | None = typer.Option(
         None, help="[as in the folder of the encoder, else cls]", **ENCODER
