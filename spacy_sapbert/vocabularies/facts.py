@@ -204,7 +204,6 @@ def build_concept(
     if not places:
         report.dropped["concepts without a name"] += 1
         return None
-    report.rows_kept += len(places)
     concept.aliases = [*places]
     for lists_by_key in (languages, sources):
         for key, positions in lists_by_key.items():

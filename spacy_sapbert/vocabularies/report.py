@@ -28,7 +28,6 @@ class Report:
         path: What is read.
         format: A key of `READERS`.
         rows: Rows (lines, terms) read, by file.
-        rows_kept: Rows with names that were kept.
         names: Names of the concepts.
         concepts: Concepts.
         dropped: What was dropped, by rule.
@@ -54,7 +53,6 @@ class Report:
     path: str = ""
     format: str = ""
     rows: dict[str, int] = field(default_factory=new_counts)
-    rows_kept: int = 0
     names: int = 0
     concepts: int = 0
     dropped: dict[str, int] = field(default_factory=new_counts)
@@ -103,7 +101,6 @@ class Report:
             "path": self.path,
             "format": self.format,
             "rows": dict(self.rows),
-            "rows_kept": self.rows_kept,
             "names": self.names,
             "concepts": self.concepts,
             "dropped": {rule: n for rule, n in sorted(self.dropped.items()) if n},
@@ -205,7 +202,7 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     data = report.to_json()
     rows = [(f"read: {file}", n) for file, n in data["rows"].items()]
     rows += [(f"dropped: {rule}", n) for rule, n in data["dropped"].items()]
-    rows += [("kept: rows", report.rows_kept), ("kept: names", report.names)]
+    rows += [("kept: names", report.names)]
     rows += [(f"found: {what}", n) for what, n in data["counts"].items()]
     rows += [("concepts", report.concepts)]
     return [(what, f"{n:,}") for what, n in rows]

@@ -1,4 +1,5 @@
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,19 @@ def test_concepts_writes_concepts_and_prints_a_table(tmp_path):
     names = {name for concept in concepts for name in concept.aliases}
     assert "Asma" in names
     assert "Asthma" not in names
+
+
+def test_concepts_counts_what_it_says(tmp_path):
+    table = tmp_path / "codes.csv"
+    table.write_text("id;name;synonyms\nA;Fever;pyrexia|heat\nB;Cough;-\n", "utf8")
+    result = run_concepts(table, "--output", tmp_path / "c.jsonl", code=0)
+    counts = re.findall(r"^(\S.*?)  +(\d+) *$", result.output, re.MULTILINE)
+    assert counts == [
+        ("read: codes.csv", "3"),  # lines
+        ("dropped: names without a letter or digit", "1"),
+        ("kept: names", "4"),
+        ("concepts", "2"),
+    ]
 
 
 def test_concepts_passes_options_to_an_ontology_reader(tmp_path, obo):

@@ -119,7 +119,6 @@ def read_rrf(path: Path, report: Report, options: ReadOptions) -> Iterator[Conce
                 facts += choose_facts(others_of_cui, atoms, report)
             concept = build_concept(cui, facts, report, "")
             assert concept is not None  # it has a name
-            report.rows_kept += len(atoms) - len(concept.aliases)  # rows, not names
             seen.update(concept.types)
             if has_types and not concept.types:
                 report.counts["concepts without a type"] += 1
