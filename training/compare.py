@@ -17,6 +17,7 @@ from spacy_sapbert.io.writing import check_kind, write_atomically
 from training.data.options import Quiet, format_markdown
 
 TIES = "expected"  # as a user gets one of several concepts with one name
+SIGNIFICANT = 0.05
 TITLE = "## Accuracy"
 BEFORE = "## Settings"  # the section of the card that comes after it
 SECTION = re.compile(rf"^{TITLE}\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
@@ -48,6 +49,17 @@ class FileComparison(BaseModel):
         low, high = self.ties[TIES]["interval"]
         return float(low), float(high)
 
+    @property
+    def better(self) -> int:
+        """Which linker is shown to be better: 1 = the second, -1 = the first, 0 = none.
+
+        Of few mentions that differ alike, the interval has no width, and p decides.
+        """
+        low, high = self.interval
+        if self.ties[TIES]["p"] >= SIGNIFICANT:
+            return 0
+        return int(low > 0) - int(high < 0)
+
     def format(self) -> list[str]:
         """Return the cells of a row of the table."""
         found = self.ties[TIES]
@@ -75,8 +87,8 @@ class Evaluation(BaseModel):
 
 def judge(results: list[FileComparison], base: str) -> tuple[bool, str]:
     """Return whether a trained encoder is better than its base, and one sentence."""
-    better = [each.file for each in results if each.interval[0] > 0]
-    worse = [each.file for each in results if each.interval[1] < 0]
+    better = [each.file for each in results if each.better > 0]
+    worse = [each.file for each in results if each.better < 0]
     if better and not worse:
         return True, f"The trained encoder is better than {base}."
     reason = f"it is worse on {', '.join(worse)}" if worse else "it may be chance"

@@ -177,7 +177,7 @@ def bootstrap_interval(differences: np.ndarray) -> list[float]:
     from scipy.stats import bootstrap
 
     if len(differences) < 2:
-        return [float(differences.mean())] * 2
+        return [-1.0, 1.0]
     interval = bootstrap(
         (differences,),
         np.mean,

@@ -149,8 +149,8 @@ def test_train_writes_lines_to_a_log_and_ends_with_one(
     assert "2 of 2" not in invoke(*words, "--force", "--quiet", app=app).stderr
 
 
-def compare(*differences: tuple[float, float, float]) -> str:
-    """Return evaluation.json of files with these differences and their intervals."""
+def compare(*differences: tuple[float, float, float, float]) -> str:
+    """Return evaluation.json of files with these differences, intervals and p."""
     results = [
         {
             "file": f"{number}.tsv",
@@ -161,17 +161,19 @@ def compare(*differences: tuple[float, float, float]) -> str:
                     "second": 0.5 + more,
                     "difference": more,
                     "interval": [low, high],
-                    "p": 0.04,
+                    "p": p,
                 }
             },
         }
-        for number, (more, low, high) in enumerate(differences)
+        for number, (more, low, high, p) in enumerate(differences)
     ]
     kb = {"counts": {"concepts": 2000, "rows": 16069}}
     return json.dumps({"comparison": {"results": results}, "kb": kb})
 
 
-BETTER, SAME, WORSE = (0.1, 0.05, 0.15), (0.01, -0.02, 0.04), (-0.1, -0.2, -0.01)
+BETTER, WORSE = (0.1, 0.05, 0.15, 0.04), (-0.1, -0.2, -0.01, 0.04)
+SAME = (0.01, -0.02, 0.04, 0.5)
+FEW = (0.5, 0.5, 0.5, 0.25)  # three mentions, which have no spread
 
 
 @pytest.mark.parametrize(
@@ -180,6 +182,7 @@ BETTER, SAME, WORSE = (0.1, 0.05, 0.15), (0.01, -0.02, 0.04), (-0.1, -0.2, -0.01
         ([BETTER], "is better than models/minilm"),
         ([BETTER, SAME], "is better than models/minilm"),
         ([SAME], "not shown to be better than models/minilm (it may be chance)"),
+        ([FEW], "not shown to be better than models/minilm (it may be chance)"),
         ([BETTER, WORSE], "better than models/minilm (it is worse on 1.tsv)"),
     ],
 )
@@ -199,10 +202,10 @@ def test_model_card_says_whether_the_encoder_is_better(
     first = card.read_text("utf8")
     for text in (" ".join(shown.split()), first):
         assert verdict in text
-    more, low, high = differences[0]
+    more, low, high, p = differences[0]
     row = f"| 0.tsv | 100 | 50.0% (40.4% to 59.6%) | {0.5 + more:.1%} "
     assert row in first
-    assert f"| {more:+.1%} ({low:+.1%} to {high:+.1%}) | 0.04 |" in first
+    assert f"| {more:+.1%} ({low:+.1%} to {high:+.1%}) | {p} |" in first
     assert first.index("## Accuracy") < first.index("## Settings")
     invoke(*words, app=app, code=0)
     assert card.read_text("utf8") == first
