@@ -24,6 +24,8 @@ from spacy_sapbert.vocabularies.concepts import (
 from training.data.options import Concepts, Force, Quiet
 from training.data.pairs import distinct_names, hash_text
 
+FEWEST = 50  # names of a comparison, as `calibrate` and `teach` need mentions
+
 
 def is_held_out(cui: str, *, share: float, seed: int = 0) -> bool:
     """Return whether a concept is held out; it depends on its id and the seed only."""
@@ -171,4 +173,10 @@ def hold_out_names(
             msg.good(f"Wrote {format_count(len(own), 'held-out name')} to {path}")
     if not quiet:
         msg.good(f"Wrote {format_count(counts['concepts'], 'concept')} to {trained}")
+        if (few := len(lines[:: len(outputs)])) < FEWEST:
+            msg.warn(
+                f"Expected {FEWEST} or more names to compare encoders with, but held "
+                f"out {few}: which one is better may be chance. Raise `--share` (of "
+                "the project `--vars.held_out`), or evaluate on gold mentions too"
+            )
     return counts

@@ -127,6 +127,17 @@ def test_held_out_names_and_those_of_a_validation_are_halves(tmp_path, monkeypat
     assert not trained & all_names
 
 
+@pytest.mark.parametrize(("count", "is_warned"), [(49, True), (50, False)])
+def test_few_held_out_names_say_little(tmp_path, monkeypatch, count, is_warned):
+    monkeypatch.chdir(tmp_path)
+    names = [Concept(f"C{n}", [f"name {n}", f"other {n}"]) for n in range(count)]
+    write_concepts(tmp_path / "concepts.jsonl", names)
+    words = "hold-out-names concepts.jsonl trained.jsonl held_out.tsv --share 1"
+    shown = " ".join(invoke(*words.split(), app=app, code=0).output.split())
+    assert f"Wrote {count} held-out names" in shown
+    assert ("50 or more names to compare encoders with" in shown) == is_warned
+
+
 def test_sample_has_the_concepts_of_each_file_of_mentions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_names(tmp_path)
