@@ -156,13 +156,24 @@ def check_values(store: Store, filter: Filter, *, field: str = "") -> None:
 
 
 def unknown_value(field: str, value: str, known: Collection[str]) -> SapbertError:
-    first = [*sorted(known)[:10], *["…"] * (len(known) > 10)]
-    shown = get_close_matches(value, known, n=3, cutoff=0.5) or first
-    listed = ", ".join(shown) or "none"
+    """Return the error of a value that a knowledge base has not."""
+    name = field.removeprefix("filter.")
+    setting = f"`{field}`" + f" (`--{name}` of a command)" * (name != field)
+    if not {*known} - {UNTYPED}:
+        return SapbertError(
+            "E332",
+            f"Expected no `{field}`, since the knowledge base has none, but got "
+            f"{value!r}. Leave out {setting}.",
+        )
+    similar = get_close_matches(value, known, n=3, cutoff=0.5)
+    shown = [*sorted(known)[:10], *["…"] * (len(known) > 10)]
+    listed = (
+        f"similar: {', '.join(similar)}" if similar else f"it has {', '.join(shown)}"
+    )
     return SapbertError(
         "E332",
-        f"Expected `{field}` to have values of the knowledge base (most similar: "
-        f"{listed}), but got {repr(value)}. Correct `{field}`.",
+        f"Expected `{field}` to have values of the knowledge base ({listed}), but got "
+        f"{value!r}. Correct {setting}.",
     )
 
 

@@ -60,7 +60,11 @@ BUILD = "kb build CONCEPTS out --encoder ENCODER"
             )
         ),
         ("kb info none", "E310"),
-        ("kb search KB fever --types T999", "E332"),
+        ("kb search KB fever --types T999", r"E332.*it has.*but got 'T999'.*`--types`"),
+        (
+            "kb search KB fever --languages ENG",
+            r"E332.*Expected no `filter\.languages`, .* but got 'ENG'\. Leave out",
+        ),
         ("kb dump KB -o out.xml", "E110"),
         ("map KB table.csv -o out.csv --column nope", "E410.*'nope'"),
         ("map KB none.csv -o out.csv --column note --types T999", "E332"),

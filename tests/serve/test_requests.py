@@ -64,7 +64,7 @@ def test_a_body_that_is_not_as_its_schema_is_refused_and_not_quoted(
     [
         ({"types": [SECRET]}, "`filter.types` to have values of the knowledge base"),
         ({"allow": [SECRET]}, "`filter.allow` to have ids"),
-        ({"codes": [SECRET]}, "(most similar: ICD10CM)"),
+        ({"codes": [SECRET]}, "(it has ICD10CM)"),
         ({"label_types": {SECRET: SECRET}}, "body.label_types as in the schema"),
     ],
 )
