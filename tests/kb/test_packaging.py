@@ -204,3 +204,19 @@ def test_check_distribution_knows_categories_of_the_umls():
     check_distribution([limited], ["A"])
     with pytest.raises(SapbertError, match="no part of the Metathesaurus"):
         check_distribution([Vocabulary(source="UMLS", names=0)], [])
+
+
+def test_a_name_that_is_nearly_one_is_told_which(tmp_path, monkeypatch):
+    for name in ("medic", "mesh"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "CURRENT").write_text("v1", "utf8")
+    (tmp_path / "medikk").mkdir()  # is no knowledge base
+    with pytest.raises(SapbertError, match=rf"E310.*mean {tmp_path / 'medic'}\?"):
+        versions.find_kb(tmp_path / "medik")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SapbertError, match=r"E310.*mean medic\?"):
+        versions.find_kb("medik")
+    for name in ("umls", "nowhere/medic", "\0"):
+        with pytest.raises(SapbertError, match="E310") as caught:
+            versions.find_kb(name)
+        assert "mean" not in str(caught.value)

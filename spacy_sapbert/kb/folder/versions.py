@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -162,7 +163,12 @@ def find_kb(name: str | Path | None = None) -> Path:
         name = next(iter(installed))
     point = installed.get(str(name))
     if point is None:
-        raise not_found(name, f"found neither; installed are: {names}", "Correct it")
+        beside = Path(name).parent.glob(f"*/{CURRENT}")
+        known = {n: n for n in installed} | {p.parent.name: p.parent for p in beside}
+        similar = get_close_matches(Path(name).name, known, 1)
+        fix = f"Did you mean {known[similar[0]]}? " if similar else ""
+        reason = f"found neither; installed are: {names}"
+        raise not_found(name, reason, f"{fix}Correct it")
     try:
         return Path(point.load())
     except (Exception, SystemExit) as error:  # of its package
