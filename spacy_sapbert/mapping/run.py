@@ -251,12 +251,14 @@ def list_cells(term: str, found: Found, k: int, chosen: Cell = "") -> list[Cell]
     linked = first if found.cui is not None else None
     codes = linked["codes"] if linked else {}
     proposed = [*found.candidates[:k], *[None] * (k - len(found.candidates))]
+    is_doubted = found.status == REVIEW and found.certainty in ("unsure", "tied")
+    note = found.note or (found.certainty if is_doubted else None)
     return [
         *(term, chosen, found.status),
         *describe_candidate(linked),
         first["probability"] if first else None,
         json.dumps(codes, ensure_ascii=False) if codes else None,
-        *(found.note, found.read_as, "; ".join(found.dropped) or None),
+        *(note, found.read_as, "; ".join(found.dropped) or None),
         *chain.from_iterable(map(describe_candidate, proposed)),
     ]
 

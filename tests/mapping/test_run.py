@@ -20,6 +20,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.tables.files import read_cell, read_header, read_rows, write_table
 from spacy_sapbert.io.tables.formulas import AsRead
 from spacy_sapbert.io.tables.spreadsheets import text_of
+from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.linking.options import LinkOptions
 from spacy_sapbert.mapping.run import TermColumns, map_table
 from spacy_sapbert.verification.verified_tables import PairColumns, verify_table
@@ -84,6 +85,26 @@ def test_reviewed_table_is_annotated(kb, table, tmp_path):
     documents = list(read_corpus(reviewed))
     assert [m.parts for d in documents for m in d.mentions] == [p for _, p, _ in found]
     assert documents[3].mentions[0].mention == "=1+1"
+
+
+def test_every_row_for_a_person_says_why(kb, cold_kb, tmp_path):
+    path, output = tmp_path / "terms.csv", tmp_path / "mapped.csv"
+    terms = {
+        "Fever (R50.9)": "unsure",  # it may be another code
+        "Cold": "tied",
+        "snow (2)": "dropped",
+        "heart attack": "",
+        "MI": "ambiguous",
+    }
+    write_table(path, ["term"], [[term] for term in terms])
+    said: dict[str, str] = {}
+    for opened in (load_kb(cold_kb), kb):
+        map_table(opened, path, output, TermColumns("term"), LinkOptions())
+        for row in read_dicts(output):
+            assert row["match_note"] or row["match_status"] != "review"
+            if row["match_status"] == "review" or row["match_id"]:
+                said[row["term"]] = row["match_note"]
+    assert said == terms
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
