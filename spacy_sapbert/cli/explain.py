@@ -102,7 +102,8 @@ def format_explanation(explanation: "Explanation") -> str:
         "document": ", ".join(explanation.document),
         "concept": (concept if explanation.cui else NIL) + note,
         "decided": format_decided(explanation.decided),
-        "probability": first and f"{first['probability']:.4f}",
+        "probability": first
+        and f"{first['probability']:.4f}, that the first candidate is right",
         "differs": "; ".join(explanation.differences),
         "threshold": f"{explanation.threshold:g}",
         "least score": least is not None and f"{least:g}",
@@ -117,10 +118,11 @@ def format_explanation(explanation: "Explanation") -> str:
         (f"{n.score:.4f}", n.cui, n.name, n.alias, ", ".join(n.filtered_by))
         for n in explanation.filtered
     ]
+    title = "candidates, the most likely first; score: cosine of mention and alias"
     parts = [
         format_lines(lines),
-        format_names("candidates", ("rank", *columns, "types", "tie"), candidates),
-        format_names("filtered", (*columns, "by"), filtered),
+        format_names(title, ("rank", *columns, "types", "tie"), candidates),
+        format_names("removed by the filter", (*columns, "by"), filtered),
         format_expected(explanation.expected) if explanation.expected else "",
         format_lines(
             {f"{n}.": text for n, text in enumerate(explanation.suggestions, 1)}

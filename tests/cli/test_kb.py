@@ -183,6 +183,8 @@ def test_explain_prints_the_link_and_suggestions(sample_kb):
     lines = facts(right.stdout)
     assert lines["concept"] == "C0000004 Fever"
     assert "1.0000   C0000004" in right.stdout
+    assert lines["probability"].endswith(", that the first candidate is right")
+    assert "most likely first; score: cosine of mention and alias" in right.stdout
     assert lines["expected"] == "C0000004: It is the linked concept."
     assert "1. " not in right.stdout
     assert "does not read all" not in right.stdout
