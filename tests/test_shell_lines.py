@@ -131,9 +131,7 @@ NEEDS = {
         results/base.json=metrics.json results/trained-0.json=metrics.json
         results/trained-1.json=metrics.json cases/ward.yaml=cases.yaml
         corpus/train.tsv.gz=corpus/dev.tsv corpus/dev.tsv.gz=corpus/dev.tsv""",
-    "docs/first_hour.md": """models/sample/kb=kb models/sample/encoder=encoder
-        models/sample/pipeline=pipeline models/minilm=encoder
-        corpus/sample/concepts.jsonl=concepts.jsonl""",
+    "docs/first_hour.md": "models/sample/kb=kb models/minilm=encoder",
     "docs/formats.md": "models/kb=kb notes=assets/sample/notes",
     "docs/hierarchies.md": """corpus/concepts.jsonl=concepts.jsonl
         assets/umls=assets/sample
