@@ -1,9 +1,4 @@
-"""Many short computations without what helps long ones alone.
-
-Two threads of a library for arrays take two processors, and as long as one: each runs
-on while it waits for the next product. And Python looks for cycles among all objects of
-the process again and again, up to a third of the time.
-"""
+"""Many short computations without what helps long ones alone."""
 
 import gc
 import os
@@ -15,33 +10,25 @@ from typing import Any
 paused = False  # the search for cycles, here
 
 
-@cache
-def find_libraries() -> Any:
-    """Return a threadpoolctl.ThreadpoolController of the BLAS that is loaded."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
-
-
 @contextmanager
-def short_work() -> Iterator[None]:
-    """Use one thread for products of arrays, and do not search for cycles.
+def pause_collection() -> Iterator[None]:
+    """Do not search for cycles, of which nothing within makes any.
 
-    For what ends soon and makes no cycles. When the last thread has left it, all is as
-    before the first one.
+    Python looks for them among all objects of the process again and again: half of the
+    time of linking mentions that were linked before. When the last thread has left, all
+    is as before the first one.
     """
     global paused
-    with find_libraries().limit(limits=1):
-        pauses = gc.isenabled()  # else the user, or another thread, has paused it
+    pauses = gc.isenabled()  # else the user, or another thread, has paused it
+    if pauses:
+        paused = True
+        gc.disable()
+    try:
+        yield
+    finally:
         if pauses:
-            paused = True
-            gc.disable()
-        try:
-            yield
-        finally:
-            if pauses:
-                gc.enable()
-                paused = False
+            gc.enable()
+            paused = False
 
 
 def after_fork_in_child() -> None:
@@ -54,3 +41,22 @@ def after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=after_fork_in_child)
+
+
+@contextmanager
+def use_one_thread() -> Iterator[None]:
+    """Compute products of arrays of numpy in one thread.
+
+    Two take as long, and two processors: each runs on while it waits for the next
+    product. For all threads of the process until the first one has left.
+    """
+    with find_libraries().limit(limits=1):
+        yield
+
+
+@cache
+def find_libraries() -> Any:
+    """Return a threadpoolctl.ThreadpoolController of the BLAS that is loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..io.cache import LruCache
-from ..io.short_work import short_work
+from ..io.short_work import pause_collection, use_one_thread
 from ..linking.candidates import SORT_DIGITS, Entry, RankedEntry, round_score
 from ..linking.certainty import DECIDED
 from ..linking.decisions import Decision, find_decision, list_keys
@@ -93,17 +93,18 @@ class MentionSearch:
     ) -> list[Linked]:
         self.check(options)
         queries = make_queries(mentions, labels, options)
-        results = self.find(queries, options)
-        limits = choose_limits(self.parts.manifest, options)
-        return link_results(
-            queries,
-            results,
-            self.load_info(results.values(), options),
-            options,
-            labels=labels,
-            documents=documents,
-            limits=limits,
-        )
+        with pause_collection():
+            results = self.find(queries, options)
+            limits = choose_limits(self.parts.manifest, options)
+            return link_results(
+                queries,
+                results,
+                self.load_info(results.values(), options),
+                options,
+                labels=labels,
+                documents=documents,
+                limits=limits,
+            )
 
     def check(self, options: LinkOptions) -> None:
         """Raise an error if there are no types, sources, … that options name.
@@ -163,7 +164,7 @@ class MentionSearch:
                     here = [n for n, text in enumerate(part) if text in places[filter]]
                     some = found.take([places[filter][part[n]] for n in here])
                     batch = self.find_batch(some, vectors.take(here), filter, options)
-                    with short_work():
+                    with use_one_thread():
                         searched = dict(zip(some.texts, batch, strict=True))
                     for text, result in searched.items():
                         results.update(dict.fromkeys(by_filter[filter][text], result))
