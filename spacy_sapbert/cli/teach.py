@@ -1,5 +1,6 @@
 """`spacy sapbert teach`: a knowledge base that learns from annotated mentions."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -132,6 +133,7 @@ def teach(
     `spacy sapbert kb use` goes back to the version before.
     """
     from ..kb.teaching.teach import teach_documents
+    from ..mapping.decisions import says_something_else
     from ..pipeline.teaching import annotate
 
     check_apart(output, report, lost, contradictions)
@@ -153,9 +155,15 @@ def teach(
 
     def read_all() -> Iterator[GoldDocument]:
         for path in annotated:
+            others: list[int | str] = []
             for document in read_corpus(path, on_error=skipped, **reading):
                 checked = check_ids(path, document, opened.concept, skipped)
-                yield annotate(checked, path.name)
+                if says_something_else(opened, checked):
+                    others.append(document.mentions[0].line or document.id)
+                else:
+                    yield annotate(checked, path.name)
+            if others:
+                warn_of_others(path, others)
 
     documents = [
         *show_progress(
@@ -191,6 +199,19 @@ def teach(
             msg.good(f"Wrote {new.folder}")
         else:
             msg.info(f"{new.folder} was not changed: it has learned nothing new.")
+
+
+def warn_of_others(path: Path, places: Sequence[int | str]) -> None:
+    """Warn of terms that say something else than the concept that people chose."""
+    more = " …" * (len(places) > MOST_LISTED)
+    shown = ", ".join(map(str, places[:MOST_LISTED])) + more
+    warnings.warn(
+        f"[W538] {path}: Expected terms that mean the chosen concept, but left out "
+        f"{format_count(len(places), 'term')} that say something else, as 'h/o' and "
+        f"'F/H' do (line {shown}). Choose a concept that says it too, or remove "
+        "the choice to read the file without this warning.",
+        stacklevel=2,
+    )
 
 
 def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:

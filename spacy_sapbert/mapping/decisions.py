@@ -4,12 +4,13 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from ..formats.gold import is_no_id
+from ..formats.gold import GoldDocument, is_no_id
 from ..io.tables.spreadsheets import Cell
 from ..io.version import __version__
+from ..linking.filters import Filter
 from ..vocabularies.sssom import COLUMNS, NAME, NOTHING, PERSON, SIMILAR, make_curie
-from .lookup import EXACT, LINKED, Found, propose
-from .terms import CODE, MEANING, SIDE
+from .lookup import EXACT, LINKED, Found, list_rules, propose
+from .terms import CODE, MEANING, SIDE, Dropped, list_dropped
 
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
@@ -82,7 +83,31 @@ def choose_predicate(found: Found) -> str:
     return "close" if CODE in kinds or found.status == LINKED else "exact"
 
 
-def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
+def list_unsaid(kb: "KnowledgeBase", term: str, cui: str) -> tuple[Dropped, ...]:
+    """Return what a term says, and no name of a concept does."""
+    concept, rules = kb.concept(cui), list_rules(kb, Filter())
+    if concept is None or not list_dropped(term, "", rules):
+        return ()
+    unsaid = (tuple(list_dropped(term, name, rules)) for name in concept.aliases)
+    return min(unsaid, key=len)
+
+
+def says_something_else(kb: "KnowledgeBase", document: GoldDocument) -> bool:
+    """Return whether a document is a term that says something else than its concept.
+
+    "h/o MI" is not MI, even if a person chose that for it. A side or a code is not
+    something else.
+    """
+    return any(
+        part.kind in MEANING
+        for mention in document.mentions
+        if mention.mention == document.text
+        for ids in mention.parts
+        for part in list_unsaid(kb, mention.mention, next(filter(kb.concept, ids), ""))
+    )
+
+
+def apply_choice(kb: "KnowledgeBase", term: str, found: Found, chosen: str) -> Found:
     """Return what was found, with the concept that a person chose in its place.
 
     Another concept than the first candidate may have all that the term says.
@@ -96,6 +121,8 @@ def apply_choice(kb: "KnowledgeBase", found: Found, chosen: str) -> Found:
     if not same and concept is not None:
         same = [propose(concept, concept.name, 0.0)]
     first = found.candidates[0]["cui"] if found.candidates else None
-    dropped = found.dropped if chosen == first else ()
+    dropped = found.dropped
+    if chosen != first:
+        dropped = tuple(map(str, list_unsaid(kb, term, chosen)))
     found = replace(found, cui=chosen, note=None, candidates=same)
     return replace(found, status=CHOSEN, dropped=dropped)

@@ -274,7 +274,7 @@ def describe(reading: Reading) -> Found:
     status = REVIEW if has_hope(candidates) and note != DECIDED else NONE
     if certainty == "sure":
         status = EXACT if reading.named and SIDE not in kinds else LINKED
-    dropped = tuple(f"{part.kind}: {part.text}" for part in reading.dropped)
+    dropped = tuple(map(str, reading.dropped))
     return Found(reading.text, status, cui, note, candidates, certainty, dropped)
 
 

@@ -276,7 +276,7 @@ def decide(kb: "KnowledgeBase", term: Term, found: Found) -> Found:
     chosen = read_cell(term.chosen).strip()
     if SEPARATORS.search(chosen):
         return replace(found, status=REVIEW)
-    return apply_choice(kb, found, chosen)
+    return apply_choice(kb, term.query.term, found, chosen)
 
 
 def write_mapped(

@@ -71,6 +71,9 @@ class Dropped(NamedTuple):
     text: str
     side: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
 
 Step = tuple[tuple[str, str, re.Pattern[str]], ...]  # kind, side, what goes
 

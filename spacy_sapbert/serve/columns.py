@@ -198,7 +198,7 @@ def list_rows(kb: KnowledgeBase, table: MappedTable, k: int) -> Iterator[list[Ce
         cells: list[Cell] = [None] * (len(columns) + 1)
         if term:
             one = table.mapped[term]
-            answer = apply_choice(kb, one.found, one.chosen)
+            answer = apply_choice(kb, term, one.found, one.chosen)
             if not one.chosen:
                 answer = replace(answer, cui=one.found.final)
             cells = list_cells(term, answer, 0)
@@ -221,7 +221,7 @@ def list_mappings(
         if table.subject:
             cell = from_json(row[table.header.index(table.subject)])
             subject = make_subject(read_cell(cell), table.subject)
-        found = apply_choice(kb, one.found, one.chosen)
+        found = apply_choice(kb, term, one.found, one.chosen)
         predicate = one.predicate
         yield list_mapping(
             term, found, today, reviewer, subject=subject, predicate=predicate

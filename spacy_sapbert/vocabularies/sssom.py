@@ -36,7 +36,7 @@ NEEDED = ("object_id", "predicate_id")
 CLAIM = ("predicate_id", "predicate_modifier")  # columns of what a mapping says
 OPTIONAL = (
     *("subject_id", "subject_label", "object_label", "predicate_modifier"),
-    "confidence",
+    *("confidence", "mapping_justification", "comment"),
 )
 EXACT, CLOSE = "exact", "close"
 # What the object is to the subject. A cross reference, of which the file says nothing
@@ -68,6 +68,8 @@ COLUMNS = (
 )
 NAME, SIMILAR = "semapv:LexicalMatching", "semapv:SemanticSimilarityThresholdMatching"
 PERSON = "semapv:ManualMappingCuration"
+# What a text adds to its concept, as `map` writes it, and does not make it another one
+HARMLESS = re.compile(r"(?:(?:code|side|unspecified): [^;]*(?:; |$))+")
 NAMESPACES = {
     "semapv": "https://w3id.org/semapv/vocab/",
     "skos": "http://www.w3.org/2004/02/skos/core#",
@@ -92,6 +94,8 @@ class Mapping(NamedTuple):
         subject: Id; "" = the subject is a text, its label.
         target: Id, or `NOTHING`.
         relation: What the target is to the subject: `EXACT` or one of `RELATIONS`.
+        is_chosen: Whether a person chose the target for a text that says no more than
+            it but for a side or a code, as the comment of `map` tells.
     """
 
     line: int
@@ -100,6 +104,7 @@ class Mapping(NamedTuple):
     subject_label: str
     target_label: str
     relation: str = EXACT
+    is_chosen: bool = False
 
 
 def read_mappings(
@@ -118,9 +123,12 @@ def read_mappings(
 def read_exact(
     path: Path, report: Report, least_confidence: float = LEAST_CONFIDENCE
 ) -> Iterator[Mapping]:
-    """Yield exact mappings; of several objects with bars between them, one each."""
+    """Yield exact mappings; of several objects with bars between them, one each.
+
+    What a person chose for a text with a side or a code is as good as exact.
+    """
     for row in read_rows_of(path, report, least_confidence):
-        if row.relation == EXACT:
+        if row.relation == EXACT or row.is_chosen:
             yield row
         else:
             report.dropped["mappings that are no exact matches"] += 1
@@ -136,7 +144,8 @@ def read_rows_of(
     """
     rows = skip_comments(read_rows(path, None, report, quoted=True))
     for line, cells in select_columns(rows, path, NEEDED, report, optional=OPTIONAL):
-        targets, predicate, subject, label, other, modifier, confidence = cells
+        targets, predicate, subject, label, other, modifier, *cells = cells
+        confidence, made_by, comment = cells
         relation, says_not = read_claim(predicate, modifier)
         if says_not:
             report.dropped["mappings that say Not"] += 1
@@ -147,8 +156,11 @@ def read_rows_of(
             rule = f"mappings with a confidence below {least_confidence} ({option})"
             report.dropped[rule] += 1
         else:
-            for target in targets.split("|"):
-                yield Mapping(line, subject, target.strip(), label, other, relation)
+            adds = relation in (BROADER, CLOSE) and bool(HARMLESS.fullmatch(comment))
+            is_chosen = made_by == PERSON and adds
+            for target in map(str.strip, targets.split("|")):
+                row = (line, subject, target, label, other, relation, is_chosen)
+                yield Mapping(*row)
 
 
 def read_claim(predicate: str, modifier: str = "") -> tuple[str, bool]:

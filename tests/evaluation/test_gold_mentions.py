@@ -42,6 +42,22 @@ def test_read_mentions_reads_what_map_writes_as_sssom(tmp_path):
     ]
 
 
+def test_what_a_person_chose_for_a_text_with_a_side_or_a_code_is_read(tmp_path):
+    person, tool = "semapv:ManualMappingCuration", "semapv:LexicalMatching"
+    path = write(
+        tmp_path / "a.sssom.tsv",
+        "subject_label\tpredicate_id\tobject_id\tmapping_justification\tcomment\n"
+        f"side\tskos:broadMatch\tUMLS:C1\t{person}\tside: left; unspecified: NOS\n"
+        f"code\tskos:closeMatch\tUMLS:C2\t{person}\tcode: (I21.9)\n"
+        f"past\tskos:relatedMatch\tUMLS:C3\t{person}\tpast: h/o\n"
+        f"both\tskos:broadMatch\tUMLS:C4\t{person}\tside: left; past: h/o\n"
+        f"said\tskos:relatedMatch\tUMLS:C5\t{person}\tside: left\n"
+        f"tool\tskos:broadMatch\tUMLS:C6\t{tool}\tside: left\n"
+        f"bare\tskos:broadMatch\tUMLS:C7\t{person}\t\n",
+    )
+    assert [mention.mention for mention in read_mentions(path)] == ["side", "code"]
+
+
 def test_mappings_that_are_no_annotations_are_counted(tmp_path):
     path = write(
         tmp_path / "a.sssom.tsv",

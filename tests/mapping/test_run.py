@@ -216,6 +216,40 @@ def test_what_a_person_chose_holds_in_the_next_table(own_kb, tmp_path, ending):
     ]
 
 
+@pytest.mark.parametrize("ending", ["csv", "sssom.tsv"])
+def test_a_term_that_says_something_else_is_not_learned(own_kb, tmp_path, ending):
+    """The same from a table as from SSSOM, and also of what is not the first."""
+    path, mapped = tmp_path / "terms.csv", tmp_path / "mapped.csv"
+    reviewed = tmp_path / f"reviewed.{ending}"
+    terms = {
+        "h/o fever": "C0000004",
+        "F/H diabetes": "C0000001",  # not the first candidate
+        "no evidence of headache": "C0000007",
+        "MI?": "C0000001",
+        "h/o appendectomy": "NIL",
+        "sore head, left": "C0000007",
+        "Fever (R50.9)": "C0000004",
+        "hot": "C0000004",
+    }
+    write_table(path, ["term"], [[term] for term in terms])
+    invoke("map", own_kb, path, "--column", "term", "-o", mapped, code=0)
+    header, *rows = read_rows(mapped)
+    for row in rows:
+        row[header.index("match_chosen")] = terms[text_of(row[0])]
+    write_table(mapped, header, rows)
+    words = ["--column", "term", "--force"]
+    invoke("map", own_kb, mapped, *words, "-o", reviewed, code=0)
+    with pytest.warns(UserWarning, match="W538.*left out"):
+        invoke("teach", own_kb, reviewed, "--force", code=0)
+    kb = load_kb(own_kb)
+    decided = kb.searcher.find_decisions([*terms])
+    learned = [one and one.cui for one in decided]
+    assert learned == [*[None] * 4, "", "C0000007", "C0000004", "C0000004"]
+    names = {kb.entries([row])[row][0].alias for row in range(kb.rows)}
+    assert "hot" in names
+    assert names.isdisjoint([*terms][:4])
+
+
 # --- mappings ---
 
 CODED = [
