@@ -108,5 +108,6 @@ def not_on_hub(*, name: object, reason: object) -> SapbertError:
         "E634",
         f"Expected an encoder folder or a hub id, but {name!r} is no folder, and was "
         f"not found on the hub: {reason} Nor is it in the cache of the hub. Check the "
-        "name and the network, or name a folder that `save_pretrained` wrote.",
+        "name and the network, or name a folder that `save_pretrained` wrote; `spacy "
+        "sapbert fetch-encoder` makes one.",
     )

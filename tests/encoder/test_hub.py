@@ -29,7 +29,7 @@ def test_hub_that_does_not_answer_is_an_error_soon(silent_hub, monkeypatch):
     answer = ask_hub("some/encoder", endpoint=silent_hub, seconds=0.2)
     assert "did not answer" in str(answer.problem)
     monkeypatch.setattr("spacy_sapbert.encoder.hub.ask_hub", lambda name: answer)
-    with pytest.raises(SapbertError, match="E634.*did not answer"):
+    with pytest.raises(SapbertError, match="E634.*did not answer.*fetch-encoder"):
         load_encoder("some/encoder")
 
 
