@@ -76,8 +76,8 @@ class Hnsw(Backend):
     ef_construction: int = setting(400, 1, 100_000)  # candidates kept while building
     ef: int = setting(100, 1, 100_000, changeable=True)  # … while searching
     seed: int = setting(100, 0, 2**32 - 1)  # of the levels of the nodes
-    pca: int = setting(160, 0, 1 << 16)  # width in the graph; 0 = full
-    rerank: int = setting(80, 1, 100_000, changeable=True)  # results ordered again
+    pca: int = setting(128, 0, 1 << 16)  # width in the graph; 0 = full
+    rerank: int = setting(100, 1, 100_000, changeable=True)  # results ordered again
 
     @property
     def files(self) -> list[str]:
