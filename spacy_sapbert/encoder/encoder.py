@@ -1,6 +1,5 @@
 """Names → unit vectors: one function for mentions and names."""
 
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -210,8 +209,8 @@ class Encoder:
     ) -> Generator[tuple[list[int], np.ndarray], None, None]:
         """Embed tokenised names in parts; yield which, and their unit vectors.
 
-        Those without token ids are left out. Other threads go on while a part is used.
-        Shape of the vectors: (names of the part, width).
+        Those without token ids are left out. Other threads go on while a part is used,
+        and change neither the parts nor their order. Shape: (names of the part, width).
         """
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
@@ -219,6 +218,7 @@ class Encoder:
         most = min(self.config.names_per_pass, self.engine.names)
         ends = split_passes(lengths, most, self.engine.pads)
         passes = [order[start:end] for start, end in ends]
+        passes.reverse()  # the longest first: none is left to one thread at the end
         others = min(self.engine.threads, len(passes)) - 1
 
         def encode(names: list[int]) -> np.ndarray:
@@ -229,16 +229,18 @@ class Encoder:
             return
         pool = ThreadPoolExecutor(others)
         try:
-            # They begin with the longest; this thread helps when it has to wait.
-            passes.reverse()
-            left = deque((names, pool.submit(encode, names)) for names in passes)
-            while left:
-                if not left[0][1].done() and left[-1][1].cancel():
-                    names, _ = left.pop()
-                    yield names, encode(names)
-                else:
-                    names, encoded = left.popleft()
-                    yield names, encoded.result()
+            encoded = [pool.submit(encode, names) for names in passes]
+            own: dict[int, np.ndarray] = {}
+            last = len(passes)
+            for number, names in enumerate(passes):
+                # This thread does not wait: it begins with the shortest ones.
+                while not (number in own or encoded[number].done()):
+                    if not encoded[last - 1].cancel():
+                        break
+                    last -= 1
+                    own[last] = encode(passes[last])
+                found = own.pop(number, None)
+                yield names, encoded[number].result() if found is None else found
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -359,11 +359,14 @@ def test_onnx_vectors_do_not_depend_on_threads(exported_encoder, monkeypatch):
     encoder = Encoder.open(exported_encoder, EncoderConfig("onnx", names_per_pass=3))
     names = [" ".join(["fever"] * (number % 12 + 1)) for number in range(60)]
     monkeypatch.setitem(sys.modules, "torch", None)
-    vectors = []
+    token_ids, _ = encoder.tokenize(names)
+    vectors, parts = [], []
     for threads in ("1", "4"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        vectors.append(encoder.embed(names))
+        vectors.append(encoder.encode(token_ids))
+        parts.append([names for names, _ in encoder.encode_passes(token_ids)])
     np.testing.assert_array_equal(*vectors)
+    assert parts[0] == parts[1]  # what is searched together does not depend on it
     wrong = [[encoder.engine.vocabulary] * length for length in (3, 4, 5)]
     with pytest.raises(SapbertError, match="E203"):
         encoder.encode([tuple(ids) for ids in wrong])
@@ -372,13 +375,18 @@ def test_onnx_vectors_do_not_depend_on_threads(exported_encoder, monkeypatch):
 def test_onnx_ends_the_passes_that_nobody_waits_for(exported_encoder, monkeypatch):
     """For example after Ctrl-C, or an error in what is done with the first ones."""
     encoder = Encoder.open(exported_encoder, EncoderConfig("onnx", names_per_pass=1))
-    main, leaving, passes = threading.current_thread(), threading.Event(), [0]
-    states = encoder.engine.states
+    main, states = threading.current_thread(), encoder.engine.states
+    begun, left = threading.Event(), threading.Event()
+    passes: list[threading.Thread] = []
 
     def wait(*given: Any) -> Any:
-        if threading.current_thread() is not main:
-            leaving.wait(60)
-        passes[0] += 1
+        here = threading.current_thread()
+        if here is main:
+            begun.wait(60)
+        elif here in passes:  # its second one
+            left.wait(60)
+        passes.append(here)
+        begun.set()
         return states(*given)
 
     monkeypatch.setattr(encoder.engine, "states", wait)
@@ -387,10 +395,9 @@ def test_onnx_ends_the_passes_that_nobody_waits_for(exported_encoder, monkeypatc
     token_ids, _ = encoder.tokenize(["fever", "high fever", "a very high fever"] * 9)
     found = encoder.encode_passes(token_ids)
     next(found)
-    assert passes == [1]  # by this thread: the other one is not done with its first
-    threading.Timer(0.2, leaving.set).start()
+    threading.Timer(0.2, left.set).start()
     found.close()
-    assert passes[0] < len(token_ids)
+    assert len(passes) < len(token_ids)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this is Linux's")
