@@ -85,8 +85,8 @@ def choose_predicate(found: Found) -> str:
 
 def list_unsaid(kb: "KnowledgeBase", term: str, cui: str) -> tuple[Dropped, ...]:
     """Return what a term says, and no name of a concept does."""
-    concept, rules = kb.concept(cui), list_rules(kb, Filter())
-    if concept is None or not list_dropped(term, "", rules):
+    rules = list_rules(kb, Filter())
+    if not list_dropped(term, "", rules) or (concept := kb.concept(cui)) is None:
         return ()
     unsaid = (tuple(list_dropped(term, name, rules)) for name in concept.aliases)
     return min(unsaid, key=len)

@@ -84,6 +84,39 @@ def test_judge_by_hand():
             assert judged == replace(claim, verdict=verdict, why=why)
 
 
+def test_nearest_concept_of_a_vocabulary_that_lacks_the_right_one_is_not_right(
+    thousand_names_kb,
+):
+    """Where `link` has no hope, the claim has none but that of the person."""
+    kb = load_kb(thousand_names_kb)
+    texts = ["glaucoma", "snake bite", "psoriasis of scalp", "lupus erythematosus"]
+    firsts = [link.candidates[0] for link in kb.link(texts)]
+    verdicts = Verifier(kb).verify(texts, [first["cui"] for first in firsts])
+    for first, verdict in zip(firsts, verdicts, strict=True):
+        assert first["probability"] < 0.1
+        assert (verdict.verdict, verdict.better) == ("unsure", None)
+        assert verdict.probability == 0.5
+        assert "is the nearest concept, but" in verdict.why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("h/o heart attack", "past: h/o"),
+        ("F/H heart attack", "family: F/H"),
+        ("? heart attack", "suspected: ?"),
+        ("heart attack, left", ""),  # a side is not another concept
+    ],
+)
+def test_text_that_says_something_else_than_the_concept_is_for_a_person(kb, text, why):
+    (verdict,) = Verifier(kb).verify([text], ["C0000001"])
+    if why:
+        assert verdict.verdict == "unsure"
+        assert verdict.why.endswith(f"than {verdict.name}: {why}.")
+    else:
+        assert "says something else" not in verdict.why
+
+
 def test_chances_of_names_and_of_annotated_mentions_by_hand():
     def name(*likeness: int) -> list[Named]:
         """Names of the concepts 0, 1, …"""
