@@ -24,6 +24,7 @@ from .options import (
     Prefix,
     Quiet,
     Skipped,
+    TableEncoding,
     gather_reading,
     open_kb,
 )
@@ -80,6 +81,7 @@ def calibrate(
     format: str | None = ANNOTATED_FORMAT,
     columns: MentionColumns = None,
     delimiter: Delimiter = None,
+    encoding: TableEncoding = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     bars_join_parts: BarsJoinParts = False,
@@ -129,6 +131,7 @@ def calibrate(
             format=format,
             columns=columns,
             delimiter=delimiter,
+            encoding=encoding,
             prefix=prefix,
             drop_prefix=drop_prefix,
             bars_join_parts=bars_join_parts,

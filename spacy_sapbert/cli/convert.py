@@ -22,6 +22,7 @@ from .options import (
     Prefix,
     Quiet,
     Skipped,
+    TableEncoding,
 )
 
 
@@ -37,6 +38,7 @@ def convert(
     ),
     columns: MentionColumns = None,
     delimiter: Delimiter = None,
+    encoding: TableEncoding = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     least_confidence: LeastConfidence = None,
@@ -82,6 +84,7 @@ def convert(
         "least_confidence": least_confidence,
         "columns": columns,
         "delimiter": delimiter,
+        "encoding": encoding,
     }
     options = {name: value for name, value in given.items() if value is not None}
     skipped = Skipped(on_error)

@@ -30,6 +30,7 @@ from .options import (
     Prefix,
     Quiet,
     Skipped,
+    TableEncoding,
     Threshold,
     gather_reading,
     open_kb,
@@ -95,6 +96,7 @@ def evaluate(
     format: str | None = ANNOTATED_FORMAT,
     columns: MentionColumns = None,
     delimiter: Delimiter = None,
+    encoding: TableEncoding = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     composite: Literal["parts", "released"] = typer.Option(
@@ -170,6 +172,7 @@ def evaluate(
         format=format,
         columns=columns,
         delimiter=delimiter,
+        encoding=encoding,
         prefix=prefix,
         drop_prefix=drop_prefix,
         bars_join_parts=bars_join_parts,

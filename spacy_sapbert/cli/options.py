@@ -170,6 +170,10 @@ Delimiter = Annotated[
         help="Of tables, between the fields: tab, ; or any character. [detected]"
     ),
 ]
+TableEncoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Of tables, e.g. cp1252 (Windows). [utf-8]"),
+]
 LeastConfidence = Annotated[
     float | None,
     typer.Option(

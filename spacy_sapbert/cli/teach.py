@@ -31,6 +31,7 @@ from .options import (
     Prefix,
     Quiet,
     Skipped,
+    TableEncoding,
     gather_reading,
     open_kb,
 )
@@ -92,6 +93,7 @@ def teach(
     ),
     columns: MentionColumns = None,
     delimiter: Delimiter = None,
+    encoding: TableEncoding = None,
     prefix: Prefix = "",
     drop_prefix: DropPrefix = "",
     least_confidence: LeastConfidence = None,
@@ -148,6 +150,7 @@ def teach(
         format=format,
         columns=columns,
         delimiter=delimiter,
+        encoding=encoding,
         prefix=prefix,
         drop_prefix=drop_prefix,
         least_confidence=least_confidence,

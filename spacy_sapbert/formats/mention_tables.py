@@ -95,9 +95,9 @@ class ErrorReport(Report):
         self.handle(error)
 
 
-def find_delimiter(path: Path) -> str:
+def find_delimiter(path: Path, encoding: str) -> str:
     """Return what the first line of a text has between its fields."""
-    line = read_first_line(path)
+    line = read_first_line(path, encoding)
     return BARS if BARS in line and TAB not in line else find_separator(line)
 
 
@@ -189,6 +189,7 @@ def read_table(
     *,
     columns: str | None = None,
     delimiter: str | None = None,
+    encoding: str = "utf-8",
     bars_join_parts: bool = False,
     language: str | None = None,
     on_error: OnError = raise_error,
@@ -203,6 +204,7 @@ def read_table(
         path: CSV, TSV, Excel or Parquet; text plain or `.gz`.
         columns: Which column is what, see `ROLES`; None = by their names.
         delimiter: Between the fields; None = the one of the first line.
+        encoding: Of text.
         bars_join_parts: See `split_ids`.
         language: Only mentions that have it as `lang`; None = all.
         on_error: Called with the error of an invalid line.
@@ -213,11 +215,12 @@ def read_table(
     if delimiter is not None:
         delimiter = name_delimiter(delimiter)
     elif is_text(path):
-        delimiter = find_delimiter(path)
+        delimiter = find_delimiter(path, encoding)
     if delimiter == BARS and columns is None:
         columns = "mention=1,ids=2"
     read = partial(read_good_lines, report=ErrorReport(on_error), blank=True)
-    rows = open_rows(path, delimiter, quoted=None, read=read)
+    open_table = partial(open_rows, path, delimiter, encoding=encoding, read=read)
+    rows = open_table(quoted=None)
     _, first = next(rows, (1, list[str]()))
     if not first:
         return
@@ -226,7 +229,7 @@ def read_table(
     if not chosen.header:
         rows = chain([(1, first)], rows)
     elif chosen.layout is MAP:  # in which cells with tabs between them have quotes too
-        rows = islice(open_rows(path, delimiter, read=read), 1, None)
+        rows = islice(open_table(), 1, None)
     table = MentionRows(
         path,
         chosen,

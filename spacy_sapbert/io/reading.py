@@ -262,8 +262,9 @@ def not_utf8(*, path: object, line: object, offset: object) -> SapbertError:
     return SapbertError(
         "E009",
         f"{path}:{line}: Expected UTF-8, but got another byte at offset {offset} of "
-        "the line. Pass its `--encoding` if the command has this option; else "
-        "convert the file, e.g. with `iconv -f latin1 -t utf-8`, or correct the line.",
+        "the line. Pass `--encoding cp1252`, or the encoding in which the file was "
+        "saved, if the command has this option; else convert the file, e.g. with "
+        "`iconv -f cp1252 -t utf-8`, or correct the line.",
     )
 
 

@@ -1,5 +1,6 @@
 """What one command writes the next reads: outputs of link, map and convert."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +115,24 @@ def test_table_of_any_columns_is_read_by_every_command(sample_kb, tmp_path):
         "convert", brat, *options, "--output", again, "--force", code=1
     ).output
     assert "[E113]" in output
+
+
+def test_table_of_windows_is_read_with_its_encoding(sample_kb, tmp_path):
+    path, again = tmp_path / "gold.csv", tmp_path / "again.tsv"
+    path.write_text("§;mention;ids\n;Rückenschmerz;C0000001\n", "cp1252")
+    taught, options = tmp_path / "taught", ["--encoding", "cp1252"]
+    for words in (
+        ["convert", path, "--output", again],
+        ["teach", sample_kb, path, "--output", taught, "--force"],
+        ["evaluate", sample_kb, path],
+    ):
+        error = invoke(*words, code=1).output
+        assert re.search(r"\[E009\].*gold\.csv:1: .*`--encoding cp1252`", error)
+        invoke(*words, *options, code=0)
+    assert find_mentions(again) == [("Rückenschmerz", [["C0000001"]])]
+    # read, and too few
+    words = ["calibrate", sample_kb, path, *options]
+    assert "[E582]" in invoke(*words, code=1).output
 
 
 def test_mentions_of_a_table_with_texts_are_linked(sample_kb, tmp_path):
