@@ -18,12 +18,13 @@ from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
 from ..io.tables.files import (
+    CsvStyle,
     find_kind,
     is_sssom,
     read_cell,
     read_header,
     read_rows,
-    read_separator,
+    read_style,
     write_table,
 )
 from ..io.tables.headers import find_columns
@@ -145,8 +146,8 @@ def map_table(
     found = dict(zip(queries, bar, strict=True))
     _, terms = read_terms(path, columns, encoding)  # again: it may not fit in memory
     pairs = ((term, found.get(term.query)) for term in terms)
-    separator = read_separator(path, encoding)
-    write_mapped(kb, output, columns, header, pairs, options.k, separator)
+    style = read_style(path, encoding)
+    write_mapped(kb, output, columns, header, pairs, options.k, style)
     counts = Counter[str](dict.fromkeys(STATUSES, 0))
     for query, number in occurrences.items():
         counts[found[query].status if query.term else "empty"] += number
@@ -286,7 +287,7 @@ def write_mapped(
     header: Sequence[str],
     pairs: Iterable[tuple[Term, Found | None]],
     k: int,
-    separator: str,
+    style: CsvStyle,
 ) -> None:
     if is_concept_map(output):
         found = (
@@ -320,4 +321,4 @@ def write_mapped(
         ]
         for term, found in pairs
     )
-    write_table(output, [*header, *added], cells, separator=separator)
+    write_table(output, [*header, *added], cells, style=style)

@@ -18,7 +18,7 @@ from ..io.tables.files import (
     TSV,
     find_kind,
     is_sssom,
-    read_separator,
+    read_style,
     write_table,
     write_text,
 )
@@ -318,7 +318,7 @@ def write_again(
 ) -> None:
     """Write a table; SSSOM with the metadata of the file that it was made of."""
     if not is_sssom(output):
-        write_table(output, header, rows, separator=read_separator(path, encoding))
+        write_table(output, header, rows, style=read_style(path, encoding))
         return
     with write_atomically(output) as file:
         for _, line in read_lines(path):

@@ -472,6 +472,26 @@ def test_csv_has_the_separator_of_the_csv_that_it_is_made_of(
         assert len(row) == len(header) > len(own)
 
 
+def test_csv_begins_with_the_mark_of_utf8_if_the_csv_does_that_it_is_made_of(
+    sample_kb, tmp_path
+):
+    path, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(mark + "Begriff;Wert\nGröße;1\n".encode())
+        words = [path, "--column", "Begriff", "-o", output, "-f"]
+        for command in (
+            ("map", sample_kb, *words),
+            ("verify", sample_kb, *words, "--id", "Begriff"),
+            ("update", sample_kb, sample_kb, *words, "--id", "Begriff"),
+        ):
+            invoke(*command, code=0)
+            head, text = output.read_bytes().split(b"Begriff;", 1)
+            assert head == mark
+            assert mark not in text or not mark
+    invoke("map", sample_kb, *words[:-2], tmp_path / "out.tsv", code=0)
+    assert (tmp_path / "out.tsv").read_bytes().startswith(b"Begriff\t")
+
+
 def test_texts_of_ours_are_no_formulas_without_their_blanks(tmp_path):
     for name in ("a.tsv", "a.sssom.tsv"):
         path = tmp_path / name

@@ -19,12 +19,12 @@ from io import TextIOWrapper
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from tempfile import gettempdir
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from ...errors import SapbertError, unexpected_line
 from ..plugins import require
-from ..reading import check_file, read_lines
+from ..reading import UTF8_MARK, check_file, read_lines, read_start
 from ..temporary_db import no_temporary_space
 from ..writing import write_atomically
 from .delimited import ReadLines, find_separator, read_delimited, read_first_line
@@ -189,17 +189,29 @@ def read_rows(path: Path, *, encoding: str = "utf-8") -> Iterator[list[Cell]]:
             yield [AsRead(cell) if isinstance(cell, str) else cell for cell in row]
 
 
-def read_separator(path: Path, encoding: str = "utf-8") -> str:
-    """Return what CSV that is made of a table has between its fields.
+class CsvStyle(NamedTuple):
+    """What CSV has between its fields, and whether it begins with a mark of UTF-8."""
+
+    separator: str = SEPARATORS[CSV]
+    marked: bool = False
+
+
+USUAL = CsvStyle()
+
+
+def read_style(path: Path, encoding: str = "utf-8") -> CsvStyle:
+    """Return the style of CSV that is made of a table.
 
     It is that of the table if that is CSV, so that the same spreadsheet opens both.
     """
-    usual = SEPARATORS[CSV]
     if find_kind(path, ENDINGS) != CSV:
-        return usual
+        return USUAL
     line = read_first_line(path, encoding)
     separator = find_separator(line)
-    return separator if separator in line else usual
+    return CsvStyle(
+        separator if separator in line else USUAL.separator,
+        read_start(path).startswith(UTF8_MARK),
+    )
 
 
 def read_header(rows: Iterator[list[Cell]]) -> list[str]:
@@ -260,9 +272,9 @@ def write_table(
     rows: Iterable[Sequence[Cell]],
     kind: str | None = None,
     *,
-    separator: str = SEPARATORS[CSV],
+    style: CsvStyle = USUAL,
 ) -> None:
-    """Write a table of a kind; None = by the ending. `separator` is that of CSV."""
+    """Write a table of a kind; None = by the ending. `style` is that of CSV."""
     kind = kind or find_kind(path)
     if kind == EXCEL:
         write_workbook(path, header, rows)
@@ -277,8 +289,10 @@ def write_table(
                 file.write(line.encode("utf8", "replace") + b"\n")
     else:
         with write_atomically(path) as file:
-            write_text(file, [header], kind, separator)
-            write_text(file, rows, kind, separator)
+            if style.marked and kind == CSV:
+                file.write(UTF8_MARK)
+            write_text(file, [header], kind, style.separator)
+            write_text(file, rows, kind, style.separator)
 
 
 def is_no_number(cell: Cell) -> bool:
