@@ -163,6 +163,7 @@ def evaluate(
     from ..evaluation.rankers import kb_lookup
     from ..evaluation.score_mentions import EvaluationSettings
     from ..io.tables.files import find_kind
+    from .unknown_ids import UnknownIds
 
     check_outputs(output, predictions, errors, force=force)
     if errors:
@@ -226,6 +227,10 @@ def evaluate(
     for result in results["files"]:
         print_file(result)
     skipped.report()
+    unknown = UnknownIds(opened, known)
+    for name, gold in evaluation.golds:
+        unknown.add(gold, name)
+    unknown.report()
     print_links(results["links"], results["settings"]["threshold"])
     if compare:
         print_comparison(results["comparison"])

@@ -137,6 +137,7 @@ def teach(
     from ..kb.teaching.teach import teach_documents
     from ..mapping.decisions import says_something_else
     from ..pipeline.teaching import annotate
+    from .unknown_ids import UnknownIds
 
     check_apart(output, report, lost, contradictions)
     check_outputs(report, lost, contradictions, force=force)
@@ -146,6 +147,7 @@ def teach(
 
     skipped = Skipped(on_error)
     opened = open_kb(folder, device)
+    unknown = UnknownIds(opened)
     reading = gather_reading(
         format=format,
         columns=columns,
@@ -163,8 +165,10 @@ def teach(
                 checked = check_ids(path, document, opened.concept, skipped)
                 if says_something_else(opened, checked):
                     others.append(document.mentions[0].line or document.id)
-                else:
-                    yield annotate(checked, path.name)
+                    continue
+                for mention in checked.mentions:
+                    unknown.add(mention, path.name)
+                yield annotate(checked, path.name)
             if others:
                 warn_of_others(path, others)
 
@@ -194,6 +198,7 @@ def teach(
         typer.echo(format_json(data))
     elif not quiet:
         print_report(opened, learned)
+        unknown.report()
         skipped.report()
         for path in (report, lost, contradictions):
             if path is not None:
@@ -258,10 +263,6 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         ]
         header = ("Least probability of a link", "precision", "recall", "NIL recall")
         msg.table(shares, header=header, divider=True, aligns=("l", "r", "r", "r"))
-    if counts.unknown:
-        listed = counts.unknown.most_common(MOST_LISTED)
-        ids = ", ".join(f"{cui} ({number})" for cui, number in listed)
-        msg.warn(f"Unknown ids: {ids}{' …' * (len(counts.unknown) > MOST_LISTED)}")
     if not learned.as_names:
         msg.warn(
             "Mentions decide for themselves alone: as names, they would make answers "

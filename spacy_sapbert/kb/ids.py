@@ -13,6 +13,7 @@ from .store import Store
 MOST_MEANT = 3
 DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # ICD-10
 SNOMED_ID = re.compile(r"(?:\w+:)?(\d{6,18})")
+ZEROS = re.compile(r"(\D*)0*(\d+)")  # which a spreadsheet or a person may leave out
 PARTS = re.compile(r"[|;,+\s]+")
 # What a column of terms may have: no blank, a digit, and more than a small number
 IN_COLUMN = re.compile(r"(?!\d{1,4}$)(?=\D*\d)\S+")
@@ -125,7 +126,7 @@ def look_up(store: Store, id: str) -> FoundId:
 
 
 def list_spellings(store: Store, id: str) -> dict[str, None]:
-    """Return other ways to write an id: prefix, case, blanks, dot, one wrong digit."""
+    """Return other ways to write an id: prefix, case, blanks, dot, zeros, digit."""
     compact = "".join(id.split())
     like = next(iter(store.preferred_names(1)), ("", ""))[0]
     prefix = like.rpartition(":")[0]
@@ -140,6 +141,9 @@ def list_spellings(store: Store, id: str) -> dict[str, None]:
     if number := SNOMED_ID.fullmatch(compact):
         head = compact[: number.start(1)]
         found += [head + other for other in repair_digits(number[1])]
+    short, full = ZEROS.fullmatch(compact), ZEROS.fullmatch(like)
+    if short and full:
+        found.append(short[1] + short[2].zfill(len(like) - len(full[1])))
     found += PARTS.split(id)  # of two ids
     return dict.fromkeys(filter(None, found))
 

@@ -4,6 +4,7 @@ import pytest
 
 from spacy_sapbert.kb.ids import (
     FoundId,
+    find_id,
     has_check_digit,
     read_term,
     repair_digits,
@@ -38,6 +39,15 @@ def test_a_search_finds_what_a_column_must_not(make_kb, tmp_path):
         assert read_term(kb.store, term).cuis == ("X:1",)
     for term in ("P53 bleeding", "", "\ud8001", "9" * 10_000):
         assert read_term(kb.store, term, is_search=True) == FoundId()
+
+
+@pytest.mark.parametrize(
+    ("id", "meant"),
+    [("D5", ["D005"]), ("D0005", ["D005"]), ("5", []), ("D50", [])],
+)
+def test_an_id_without_its_zeros_is_written_almost_so(make_kb, tmp_path, id, meant):
+    kb = load_kb(make_kb(tmp_path, [Concept("D005", ["Bleeding"])]))
+    assert [*find_id(kb.store, id).meant] == meant
 
 
 def test_an_id_is_known_with_and_without_its_prefix_among_ids_of_others(

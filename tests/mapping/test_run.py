@@ -175,7 +175,21 @@ def test_no_concept_may_be_written_in_several_ways(own_kb, tmp_path):
     path = write_choices(tmp_path / "a.csv", [*choices, "C8888888"])
     output = invoke("teach", own_kb, path, "--force", code=0).output
     assert re.search(r"Annotated with no concept +6 ", output)
-    assert "Unknown ids: C8888888 (1)" in output  # as in any corpus
+    assert "Unknown ids: 'C8888888' (a.csv:8)" in output  # as in any corpus
+
+
+def test_unknown_ids_have_their_line_and_what_is_written_almost_so(own_kb, tmp_path):
+    choices = ["C0000001", "C1", "NIL", "C8888888", "C8888888"]
+    path = write_choices(tmp_path / "a.csv", choices)
+    for words in (["teach", own_kb, path, "--force"], ["evaluate", own_kb, path]):
+        assert (
+            "Unknown ids: 'C8888888' (2 mentions, the first in a.csv:5), "
+            "'C1' (a.csv:3; C0000001 is written almost so)"
+        ) in invoke(*words, code=0).output
+    aliases = tmp_path / "aliases.tsv"
+    aliases.write_text("C1\tC0000001\nC8888888\tC0000004\n", "utf8")
+    output = invoke("evaluate", own_kb, path, "--aliases", aliases, code=0).output
+    assert "Unknown ids" not in output
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "sssom.tsv"])
