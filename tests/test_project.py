@@ -68,11 +68,11 @@ def load(project) -> Callable[..., dict[str, Any]]:
 def run(project, new_process) -> Callable[..., str]:
     """Runs `python -m spacy project run` to its end."""
 
-    def run_project(*words: object) -> str:
+    def run_project(*words: object, code: int = 0) -> str:
         command = [sys.executable, "-m", "spacy", "project", "run", *words]
         done = new_process.run(command, cwd=project, timeout=900)
-        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-        return done.stdout
+        assert done.returncode == code, (done.stdout + done.stderr)[-3000:]
+        return " ".join((done.stdout + done.stderr).split())
 
     return run_project
 
@@ -216,7 +216,8 @@ def test_all_ends_with_packages(tiny_encoder, project, run):
         names.append(f"{concept.cui},{name},{'|'.join(others)}")
     (project / "mine.csv").write_text("\n".join(names) + "\n", "utf8")
     mentions = "assets/sample/mentions.tsv"
-    settings = {"vocabulary": "mine.csv", "base": "models/minilm", "mentions": mentions}
+    settings = {"vocabulary": "./mine.csv", "base": "models/minilm"}
+    settings["mentions"] = mentions
     words = [w for name, value in settings.items() for w in (f"--vars.{name}", value)]
     run("all", ".", *words)
     card = (project / "models" / "umls" / "encoder" / "README.md").read_text("utf8")
@@ -233,6 +234,18 @@ def test_all_ends_with_packages(tiny_encoder, project, run):
     nlp = spacy.load(project / "models" / "umls" / "pipeline")
     assert [ent.kb_id_ for ent in nlp("asthma").ents] == ["C0004096"]
     assert "nothing changed" in run("all", ".", *words)
+    # `train` replaces no encoder, so nothing that it was made of is replaced
+    held_out = project / "corpus" / "umls" / "held_out.tsv"
+    before = held_out.read_bytes()
+    for other in ("--vars.held_out", "0.5"), ("--vars.epochs", "2"):
+        shown = run("all", ".", *words, *other, code=1)
+        assert "[E003]" in shown
+        assert other[1] in shown.partition("but got")[2]
+        assert "Remove models/umls/encoder" in shown
+    with (project / "mine.csv").open("a", encoding="utf8") as table:
+        table.write("C9999999,night cough,cough at night\n")
+    assert "another content of ./mine.csv" in run("all", ".", *words, code=1)
+    assert held_out.read_bytes() == before
 
 
 def test_open_vocabularies_become_a_pipeline(tiny_encoder, project, run):

@@ -1,6 +1,7 @@
 """Settings and inputs of `spacy project run all` → what would stop it, hours later."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -22,8 +23,10 @@ from spacy_sapbert.io.system import free_memory
 from spacy_sapbert.io.terminal import msg
 from training.data.options import Quiet
 from training.trainer.settings import (
+    RunPaths,
     TrainingSettings,
     complete_encoder,
+    flatten_config,
     make_settings,
     parse_overrides,
     read_config,
@@ -31,6 +34,7 @@ from training.trainer.settings import (
 
 FOLDERS = ("corpus", "models", "results", "packages")  # in which the steps write
 ROWS = 100_000  # of a vocabulary that are read
+LOCK = Path("project.lock")  # of weasel: what each step was last run with
 # That build a wheel, and compare two encoders
 PACKAGES = {"build": "build", "setuptools": "'setuptools>=70.1'", "scipy": "scipy"}
 # Of a training, in bytes: of a process without an encoder, for each parameter (weight,
@@ -131,6 +135,74 @@ def check_packages() -> None:
         )
 
 
+def check_trained(
+    paths: RunPaths, config: Config, needed: dict[str, list[str]]
+) -> None:
+    """Raise a SapbertError if `train` would find an encoder of another run.
+
+    weasel skips a step if its line and its files are those of `LOCK`.
+
+    Args:
+        needed: Words of the lines of the steps up to `train`.
+
+    Raises:
+        SapbertError: An encoder, or the checkpoint of one, was made with others.
+    """
+    import srsly
+    from weasel.util import get_checksum
+
+    if paths.encoder.exists():
+        path = paths.encoder
+    elif paths.checkpoint.exists():
+        path = paths.checkpoint
+        check_checkpoint(path, config)
+        needed = {step: needed[step] for step in needed if step != "train"}
+    else:
+        return
+    lock = srsly.read_yaml(LOCK) if LOCK.is_file() else {}
+    changes = []
+    for step, words in needed.items():
+        if step not in lock:
+            changes += [f"no `{step}` in {LOCK}"] * (step == "train")
+            continue
+        line = write_alike(lock[step]["script"][0])
+        if step != "train" and f" corpus/{paths.encoder.parent.name}/" not in line:
+            continue  # of another name since then: it is repeated, with the same result
+        changes += [each for each in words if write_alike(each) not in line]
+        changes += [
+            f"another content of {dep['path']}"
+            for dep in lock[step]["deps"]
+            if not dep["path"].startswith("corpus/")  # of the steps before
+            and Path(dep["path"]).exists()
+            and get_checksum(dep["path"]) != dep["md5"]
+        ]
+    if changes:
+        raise SapbertError(
+            "E003",
+            f"Expected the settings and files of the last run, of which {path} may be, "
+            f"but got {', '.join(dict.fromkeys(changes))}. `train` does not replace "
+            f"it, and would stop. Remove {path} to train again, or choose another "
+            "`--name` (of the project `--vars.name`).",
+        )
+
+
+def write_alike(line: str) -> str:
+    """Return a line with blanks around each word, and paths written in one way."""
+    return f" {' '.join(Path(word).as_posix() for word in line.split())} "
+
+
+def check_checkpoint(folder: Path, config: Config) -> None:
+    """Raise a SapbertError if a checkpoint was made with other settings."""
+    from training.trainer.checkpoints import can_resume, read_settings
+    from training.trainer.run import CHANGING_SETTINGS, OTHER_SETTINGS
+
+    saved = read_settings(folder)
+    free = (*CHANGING_SETTINGS, *OTHER_SETTINGS, "training.precision")
+    settings = flatten_config(complete_encoder(config, quiet=True))
+    fixed = {key: settings[key] for key in settings if not key.startswith(free)}
+    can_resume(folder, saved | fixed, CHANGING_SETTINGS, force=False)
+
+
 def describe_device(device: str) -> str:
     """Return in one sentence what runs where."""
     if device == "cpu":
@@ -171,6 +243,10 @@ def check_command(
     lang: str = typer.Option("en", help="Language of the pipeline."),
     device: str = typer.Option("auto", help="As of `train`."),
     config_path: Path | None = typer.Option(None, "--config", help="As of `train`."),
+    held_out: float = typer.Option(
+        0.1, min=0, max=1, help="As `--share` of `hold-out-names`."
+    ),
+    most_pairs: int = typer.Option(50, min=1, help="As `--most` of `pairs`."),
     may_distribute: str = typer.Option("", help="As of `kb package`."),
     quiet: Quiet = False,
 ) -> None:
@@ -200,9 +276,10 @@ def check_command(
         attempt(check_writable, Path(folder, name))
     chosen = attempt(choose_device, device)
     overrides = attempt(parse_overrides, settings)
-    if overrides is not None and (
-        config := attempt(read_config, config_path, overrides)
-    ):
+    config = None
+    if overrides is not None:
+        config = attempt(read_config, config_path, overrides)
+    if config is not None:
         base = attempt(check_base, config)
         if base is not None:
             attempt(check_space, base, Path("models", name))
@@ -224,6 +301,18 @@ def check_command(
         attempt(check_version, version)
         attempt(make_blank, lang)
         attempt(check_packages)
+        if config is not None:
+            given = re.split(r" (?=--)", " ".join(settings))
+            paths = RunPaths(Path(), Path("models", name, "encoder"))
+            needed = {
+                "concepts": [str(vocabulary), " ".join(reading)],
+                "hold-out": [f"--share {held_out:.15g}"],
+                "pairs": [f"--most {most_pairs}"],
+                "train": [paths.encoder.as_posix(), f"--device {device}", *given],
+            }
+            if config_path is not None:
+                needed["train"].append(f"--config {config_path.as_posix()}")
+            attempt(check_trained, paths, config, needed)
     for problem in problems:
         msg.fail(problem)
     if problems:

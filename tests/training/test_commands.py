@@ -13,6 +13,7 @@ import pytest
 from tests.commands import invoke
 from training.__main__ import app
 from training.results_table import format_mean
+from training.trainer.settings import complete_encoder, flatten_config, read_config
 
 
 def test_command_without_its_packages_names_them(monkeypatch):
@@ -76,6 +77,28 @@ def test_check_finds_what_would_stop_a_step(
     assert problem in shown.output
     if "languages" in words:
         assert "left out" in check(*words.split(), "--where-known", *own, code=0).output
+
+
+def test_check_finds_an_encoder_or_a_checkpoint_of_other_settings(
+    tiny_encoder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    words = [SAMPLE, "--name", "mine", "--encoder.base", tiny_encoder]
+    checkpoint = Path("models", "mine", "encoder-checkpoint")
+    checkpoint.mkdir(parents=True)
+    saved = {"settings": {"encoder.base": str(tiny_encoder), "training.epochs": 7}}
+    (checkpoint / "state.json").write_text(json.dumps(saved), "utf8")
+    assert "[E560]" in check(*words, code=1).output
+    config = read_config(overrides={"encoder.base": str(tiny_encoder)})
+    settings = flatten_config(complete_encoder(config)) | {"of_pairs": "digest"}
+    state = json.dumps({"settings": settings})
+    (checkpoint / "state.json").write_text(state, "utf8")
+    check(*words, code=0)
+    Path("models", "mine", "encoder").mkdir()
+    shown = " ".join(check(*words, code=1).output.split())
+    assert "no `train` in project.lock" in shown
+    assert "Remove models/mine/encoder to train again" in shown
+    check(*words[:2], "other", *words[3:], code=0)
 
 
 def test_check_says_that_the_licence_of_a_source_stops_the_wheel(
