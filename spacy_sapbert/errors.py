@@ -30,6 +30,12 @@ class SapbertError(ValueError):
         return f"[{self.code}] {self.text}"
 
 
+def may_skip(error: SapbertError) -> SapbertError:
+    """Add to the text of an error how the command that runs would leave it out."""
+    error.text += " Or pass `--on-error skip` to count what is invalid, and continue."
+    return error
+
+
 class UnknownConceptError(SapbertError, KeyError):
     """A knowledge base has no concept with an id."""
 
@@ -107,7 +113,7 @@ def unexpected_line(*, path: object, line: object, expected: object) -> SapbertE
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected {expected}, but got something else. Correct the "
-        "line, or pass `--on-error skip` to count such lines and continue.",
+        "line.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..errors import SapbertError
+from ..errors import SapbertError, may_skip
 from ..formats.documents import FailOrSkip
 from ..formats.format_table import FORMATS, list_formats
 from ..io.reading import read_lines
@@ -349,7 +349,7 @@ class Skipped:
 
     def __call__(self, error: SapbertError) -> None:
         if self.fails:
-            raise error
+            raise may_skip(error)
         self.count += 1
         self.first = self.first or str(error)
 

@@ -144,8 +144,7 @@ def misread_id(*, path: object, id: str, meant: list[str]) -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}: Expected an id of the knowledge base, several with bars between "
-        f"them, or NIL, but got {got}. Correct it, or pass `--on-error skip` to count "
-        "such mentions and continue.",
+        f"them, or NIL, but got {got}. Correct it.",
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import SapbertError, check_choice, check_range
+from ..errors import SapbertError, check_choice, check_range, may_skip
 from ..formats.documents import Document, FailOrSkip, OnError
 from ..formats.entities import COLUMNS as OWN_COLUMNS
 from ..formats.entities import RUN_COLUMNS, LinkedDoc
@@ -390,7 +390,7 @@ class JobWriter:
     def skip(self, error: SapbertError) -> None:
         """Count a document that is left out, or raise its error."""
         if self.job.on_error != "skip":
-            raise error
+            raise may_skip(error)
         self.skipped += 1
         self.first = self.first or error
         if self.on_skip is not None:

@@ -300,8 +300,7 @@ def run_alone(nlp: "Language", document: Document, *, skip: Sequence[str]) -> "D
         raise ComponentError(
             "E513",
             f"Expected the pipeline to work on document {document.describe()}, but "
-            f"its component {name!r} failed with {kind}. Remove the document, pass "
-            "`--on-error skip` to count such documents and continue, or correct the "
-            "component: `nlp(text)` in Python shows the place.",
+            f"its component {name!r} failed with {kind}. Remove the document, or "
+            "correct the component: `nlp(text)` in Python shows the place.",
         ) from None
     return doc

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import SapbertError, unexpected_line
+from ..errors import SapbertError, may_skip, unexpected_line
 from ..io.reading import decode_line, read_line_blocks
 from ..io.terminal import msg
 from .concepts import Concept, clean_name, list_related_codes
@@ -86,7 +86,7 @@ class Report:
     def skip(self, rule: str, error: SapbertError) -> None:
         """Count an invalid record under a rule, or raise its error."""
         if self.on_error == "fail":
-            raise error from None
+            raise may_skip(error) from None
         self.dropped[rule] += 1
 
     def bad_line(

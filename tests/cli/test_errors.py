@@ -119,3 +119,29 @@ def test_what_is_missing_is_an_error_that_says_what_it_is(command, said):
 @pytest.mark.parametrize("mention", ["", " ", "fev\udcffer"])
 def test_a_mention_that_is_no_text_is_an_error(sample_kb, mention):
     assert "E331" in invoke("explain", sample_kb, mention, code=1).output
+
+
+@pytest.mark.parametrize(
+    ("command", "can_skip"),
+    [
+        ("link KB bad.jsonl -o out.jsonl", True),
+        ("evaluate KB bad.tsv", True),
+        ("map KB bad.jsonl --column text -o out.csv", False),
+        ("verify KB bad.jsonl --column text --id text -o out.csv", False),
+    ],
+)
+def test_an_error_names_skip_only_if_the_command_has_it(
+    sample_kb, tmp_path, command, can_skip
+):
+    for name in ("bad.jsonl", "bad.tsv"):
+        (tmp_path / name).write_text(FILES[name], "utf8")
+    places = {"KB": sample_kb}
+    words = [
+        places.get(word, tmp_path / word if "." in word else word)
+        for word in command.split()
+    ]
+    assert ("--on-error skip" in invoke(*words, code=1).output) == can_skip
+    if can_skip:
+        output = invoke(*words, "--on-error", "skip").output
+        assert "Expected" in output
+        assert "--on-error skip" not in output

@@ -282,7 +282,7 @@ def without_text(*, place: str) -> SapbertError:
     return SapbertError(
         "E117",
         f"{place}: Expected a document with its text, but got mentions alone. Export "
-        "the file with texts, or pass `--on-error skip`.",
+        "the file with texts.",
     )
 
 

@@ -232,6 +232,5 @@ def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertErr
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
-        "the line, name other columns with `--text` and `--id`, or pass "
-        "`--on-error skip` to count such documents and continue.",
+        "the line, or name other columns with `--text` and `--id`.",
     )

@@ -164,8 +164,7 @@ def wrong_fields(path: Path, line: int, width: int, got: int) -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}:{line}: Expected {width} fields, as the first line has, but got "
-        f"{found}. Correct the quotes or fields from this line on, or pass `--on-error "
-        "skip`, if the command has it, to count such lines and continue.",
+        f"{found}. Correct the quotes or fields from this line on.",
     )
 
 

@@ -37,7 +37,7 @@ def bad_graph(path: Path, where: str, got: str) -> SapbertError:
     return SapbertError(
         "E117",
         f"{path}: Expected an OBO Graph in JSON, but {where} has: {got}. Download the "
-        "file again, or pass `--on-error skip` to count bad nodes and continue.",
+        "file again.",
     )
 
 

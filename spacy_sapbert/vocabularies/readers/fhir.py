@@ -86,8 +86,7 @@ def bad_fhir(path: Path, where: str, got: str = "something else") -> SapbertErro
     return SapbertError(
         "E117",
         f"{path}: Expected a CodeSystem, ValueSet, ConceptMap or Bundle of FHIR in "
-        f"JSON, but {where} has: {got}. Download the file again, or pass "
-        "`--on-error skip` to count bad records and continue.",
+        f"JSON, but {where} has: {got}. Download the file again.",
     )
 
 

@@ -58,8 +58,7 @@ def read_mesh(path: Path, report: Report, options: ReadOptions) -> Iterator[Fact
             bad = SapbertError(
                 "E117",
                 f"{path}:{line}: Expected {error}, but got something else in the "
-                "record that begins here. Correct it, or pass `--on-error skip` to "
-                "count such records and continue.",
+                "record that begins here. Correct it.",
             )
             report.skip("bad records", bad)
         else:

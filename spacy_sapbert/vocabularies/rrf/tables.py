@@ -167,7 +167,7 @@ def skip_line(
             "E117",
             f"{path}:{number}: Expected {columns} fields, each ended by `|`, but got "
             f"{len(row) - 1}. The line may be truncated, or a name may contain a `|`. "
-            "Correct it, or pass `--on-error skip` to count such lines and continue.",
+            "Correct it.",
         )
         report.skip(f"rows of {table} with a wrong number of fields", error)
     elif find_rule and (rule := find_rule(row)):
