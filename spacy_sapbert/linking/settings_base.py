@@ -5,6 +5,7 @@ The default config, the requests of the service and the docs are read from its f
 
 import json
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from reprlib import repr as shorten
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -136,7 +137,9 @@ def describe_values(schema: Mapping[str, Any]) -> str:
 
 
 def unknown_setting(*, name: str, known: Iterable[str]) -> SapbertError:
+    known = [*known]
+    similar = get_close_matches(name, known, 1)
+    fix = f"Did you mean {similar[0]!r}?" if similar else "Correct its name."
     return SapbertError(
-        "E333",
-        f"Expected one of the settings {[*known]}, but got {name!r}. Correct its name.",
+        "E333", f"Expected one of the settings {known}, but got {name!r}. {fix}"
     )

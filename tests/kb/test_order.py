@@ -84,6 +84,10 @@ def test_kb_set_changes_the_probability_that_a_link_must_have(kb, tmp_path):
     for wrong in ("-0.1", "1.01", "nan"):
         done = invoke("kb", "set", folder, f"threshold={wrong}", code=1)
         assert re.search(r"\[E331\].*a probability.*`least_cosine`", done.output)
+    for wrong, fix in (("treshold=0.8", "Did you mean 'threshold'?"), ("q=1", "name.")):
+        done = invoke("kb", "set", folder, wrong, code=1)
+        assert "[E333]" in done.output
+        assert fix in done.output
 
 
 def test_threshold_and_cosine_of_the_options_count_both(kb):

@@ -9,7 +9,8 @@ from ...errors import SapbertError
 from ...io.progress import format_count
 from ...io.terminal import msg
 from ...kb.folder.publication import read_only_kb
-from ...kb.folder.versions import find_kb
+from ...kb.folder.versions import find_kb, read_version
+from ...linking.settings_base import unknown_setting
 from ...vocabularies.concepts import Concept, check_concept, read_concepts
 from ..options import Device, KbFolder, Quiet, open_kb
 from .app import kb_app, parse_numbers
@@ -157,9 +158,13 @@ def set_values(
     """
     from ...kb.adjust import change_kb
 
+    folder = check_folder(kb)
+    known = [THRESHOLD, *sorted(read_version(folder).manifest.index.settings)]
     index, threshold = [], None
     for setting in settings:
         name, _, number = setting.partition("=")
+        if number and name not in known:
+            raise unknown_setting(name=name, known=known)
         if name != THRESHOLD:
             index.append(setting)
             continue
@@ -172,7 +177,7 @@ def set_values(
                 f"like `{THRESHOLD}=0.8`.",
             ) from None
     numbers = parse_numbers(index)
-    manifest = change_kb(check_folder(kb), index=numbers, threshold=threshold)
+    manifest = change_kb(folder, index=numbers, threshold=threshold)
     if not quiet:
         msg.table(describe_manifest(manifest))
         warn_of_recall(kb, manifest)
