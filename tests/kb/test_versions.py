@@ -350,6 +350,8 @@ def test_load_kb_follows_symbolic_links(own_kb, tmp_path):
 def test_load_kb_of_a_version_or_without_current_says_what_to_do(own_kb, tmp_path):
     with pytest.raises(SapbertError, match=f"E303.*of {re.escape(str(own_kb))}"):
         load_kb(own_kb / "v1")
+    with pytest.raises(SapbertError, match=f"E303.*Name {re.escape(str(own_kb))}"):
+        load_kb(own_kb.parent)
     pipeline = tmp_path / "pipeline"
     inside = Path(shutil.copytree(own_kb, pipeline / "sapbert_linker" / "kb"))
     (pipeline / "config.cfg").touch()

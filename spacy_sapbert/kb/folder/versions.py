@@ -219,6 +219,9 @@ def read_current(folder: Path) -> str:
             reason = f"it is a version of {folder.parent}. Pass {folder.parent}; "
             use = "`spacy sapbert kb use` chooses the version"
             raise no_kb(folder, reason + use) from None
+        if inside := sorted(folder.glob(f"*/{CURRENT}")):
+            reason = f"it is a folder with one. Name {inside[0].parent}"
+            raise no_kb(folder, reason) from None
         reason = "found no CURRENT. Build one with `spacy sapbert kb build "
         raise no_kb(folder, f"{reason}concepts.jsonl {folder} --encoder …`") from None
     name = content.decode("ascii", "replace").strip()
