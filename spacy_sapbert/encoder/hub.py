@@ -10,6 +10,10 @@ from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 from .safety import no_weights
 
 SECONDS = 5.0
+NAME_FOLDER = (  # the end of an error
+    "name a folder that `save_pretrained` wrote; `spacy sapbert fetch-encoder` makes "
+    "one."
+)
 # Files of configuration and of tokenizers, also in the folders of sentence-transformers
 SMALL_FILE = re.compile(r"(\d+_\w+/)?[^/]+\.(json|txt|model)")
 SAFETENSORS = re.compile(
@@ -108,6 +112,5 @@ def not_on_hub(*, name: object, reason: object) -> SapbertError:
         "E634",
         f"Expected an encoder folder or a hub id, but {name!r} is no folder, and was "
         f"not found on the hub: {reason} Nor is it in the cache of the hub. Check the "
-        "name and the network, or name a folder that `save_pretrained` wrote; `spacy "
-        "sapbert fetch-encoder` makes one.",
+        f"name and the network, or {NAME_FOLDER}",
     )

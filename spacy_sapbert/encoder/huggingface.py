@@ -16,7 +16,7 @@ from ..io.writing import FolderKind
 from .adapters import PREFIX as ADAPTER_PREFIX
 from .adapters import WEIGHTS_FILE as ADAPTER_WEIGHTS
 from .adapters import attach_adapter, has_adapter, save_adapter
-from .hub import fetch_encoder
+from .hub import NAME_FOLDER, fetch_encoder
 from .pooling import POOLINGS
 from .safety import (
     CONFIG_FILE,
@@ -186,7 +186,7 @@ def check_encoder_name(name: str) -> None:
         raise SapbertError(
             "E634",
             f"Expected an encoder folder at {path}, but found none. Check the path, "
-            "or name a hub id.",
+            f"name a hub id, or {NAME_FOLDER}",
         )
 
 

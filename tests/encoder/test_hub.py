@@ -33,6 +33,11 @@ def test_hub_that_does_not_answer_is_an_error_soon(silent_hub, monkeypatch):
         load_encoder("some/encoder")
 
 
+def test_a_folder_that_is_missing_is_an_error_that_names_how_to_make_one(tmp_path):
+    with pytest.raises(SapbertError, match=r"E634.*Check the path.*fetch-encoder"):
+        load_encoder(str(tmp_path / "nope"))
+
+
 COMMIT = "c0ffee" + "0" * 34
 OLD, NEW = "some/PubMedBERT", "some/BiomedBERT"
 
