@@ -93,15 +93,16 @@ CAUSES: dict[str, Cause] = {
             "not accepted",
             "The right concept is the first, but it is not linked.",
             "Lower the `threshold` or `least_cosine`, or set `ambiguous = "
-            '"link"`. That adds wrong links elsewhere.',
+            '"link"`, as the note says. That adds wrong links elsewhere.',
             "The note is {note}: its probability is {probability}, the `threshold` is "
             "{threshold}{cosines}.",
             of_linker=True,
         ),
         Cause(
             "excluded",
-            "The right concept is the first, but it differs from the mention in a "
-            "numeral, an opposite or a single letter.",
+            "The right concept is the first, but it differs from the mention in what "
+            "is never linked: a number, quantity, letter, sign, case, order, negation "
+            "or opposite, or another word or part of a word.",
             "Check the annotation, or add the mention as a name.",
             "{add}",
             of_linker=True,

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..formats.gold import NIL
+from ..kb.folder.records import Manifest
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
 from ..linking.candidates import SCORE_DIGITS, Candidate, Entry
+from ..linking.certainty import AMBIGUOUS
 from ..linking.filters import Filter
 from ..linking.link import EXCLUDED, Linked, label_filter
 from ..linking.options import LinkOptions
@@ -18,6 +20,7 @@ MAX_K = 1000  # the deepest ranking
 MAX_SUGGESTED_K = 50
 SLACK = 2 * 10**-SCORE_DIGITS  # by which scores of two searches may differ
 
+MORE_WRONG = "That adds wrong links elsewhere."
 ADD = "If the mention is a name of it, add the name: {add}"
 NAMESAKE = (
     "{first} has the name too. Its types are {first_types}, the expected ones are "
@@ -190,7 +193,10 @@ def suggest(
         "note": linked.note,
     }
     cause = CAUSES[expected.cause]
-    formats = [f"{cause.advice} {cause.detail}"]
+    advice = cause.advice
+    if cause.name == "not accepted" and first:
+        advice = name_settings(linked, options, kb.manifest) or advice
+    formats = [f"{advice} {cause.detail}"]
     if cause.name not in ("filtered", "no answer"):
         other = first and first["cui"] != expected.cui
         if first and other and (first["score"] == 1 or cause.name == "tie"):
@@ -216,6 +222,22 @@ def suggest(
     if options.k < (expected.rank or 0) <= MAX_SUGGESTED_K:
         sentences.append(f"With `k = {expected.rank}` it is the last candidate.")
     return sentences
+
+
+def name_settings(linked: Linked, options: LinkOptions, manifest: Manifest) -> str:
+    """Return which settings left the first candidate out; "" = none of these."""
+    if linked.note == AMBIGUOUS:
+        return f'Set `ambiguous = "link"`. {MORE_WRONG}'
+    if linked.note == "filtered":  # its names are of other concepts
+        return CAUSES["filtered"].advice
+    if linked.note != "below_threshold":
+        return ""
+    first, least = linked.candidates[0], options.least_cosine
+    is_far = least is not None and first["score"] < least
+    is_unlikely = (first["probability"] or 0) < choose_threshold(manifest, options)
+    if is_far and is_unlikely:
+        return f"Lower the `threshold` and `least_cosine`. {MORE_WRONG}"
+    return f"Lower {'`least_cosine`' if is_far else 'the `threshold`'}. {MORE_WRONG}"
 
 
 def compare_cosines(first: Candidate | None, least: float | None) -> str:

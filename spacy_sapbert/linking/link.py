@@ -17,7 +17,8 @@ from .options import LinkOptions
 from .probability import DIGITS, Correction
 from .ranking import BY_ID, TieKeys, break_ties
 
-EXCLUDED = "excluded"  # note of mentions whose candidates have another numeral, or …
+# Note of mentions that differ from the first candidate in what is never linked
+EXCLUDED = "excluded"
 # Notes of mentions without a concept; they may have candidates all the same.
 NIL_NOTES = (
     *("empty", "no_vector", "filtered", "below_threshold"),
@@ -48,8 +49,8 @@ class SearchResult(NamedTuple):
         counts: How often the mention was annotated with each concept.
         probability: That the first concept is right; that one of them is, if several
             have its score.
-        excluded: Whether the mention excludes the first concept: they differ in a
-            numeral, a single letter or an opposite.
+        excluded: Whether the mention differs from the first concept in what is never
+            linked.
         equal: Numbers of the concepts with a name that is written exactly as the
             mention: "Cold" or "COLD".
         decision: What people decided for the mention. Its concept is the first.

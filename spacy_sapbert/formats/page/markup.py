@@ -17,7 +17,7 @@ REASONS = {
     "filtered": "the filter excludes its concepts",
     "below_threshold": "all scores are below the threshold",
     AMBIGUOUS: "several concepts have the same score",
-    "excluded": "what is near has another numeral, an opposite or another letter",
+    "excluded": "what is near differs in a number, a letter, a word or an opposite",
     DECIDED: "people decided that it has none",
 }
 EVIDENCE = {

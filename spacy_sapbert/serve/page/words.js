@@ -21,7 +21,7 @@ export function nameTypes(of) {
 const NOTES = {
   below_threshold: "The best guess is too weak.",
   ambiguous: "It means several concepts equally.",
-  excluded: "What is near has another number, an opposite, or another letter.",
+  excluded: "What is near differs in a number, a letter, a word or an opposite.",
   dropped: "The term also says family, past, suspected, or a number.",
   filtered: "What fits is not among the allowed concepts.",
   empty: "There is nothing to look up.",
