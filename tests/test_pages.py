@@ -80,6 +80,9 @@ def test_project_all_checks_first_with_the_settings_of_training():
     # a step before it makes the files of the validation
     made = {"--validation.mentions", "--validation.concepts"}
     assert len(settings) > len(made)
+    defaults = f"languages={PROJECT['vars']['languages']}"
+    defaults += PROJECT["vars"]["concept_options"].replace("--", ",")
+    assert words[words.index("--where-known") + 1] == defaults
     given = {"${vars.held_out}", "${vars.most_pairs}"}
     assert settings - made | options | given <= {*scripts["check"]}
     assert "--force" not in scripts["train"]  # hours may be lost

@@ -145,13 +145,23 @@ def list_conflicts(path: Path | None) -> Iterator[Conflict | None]:
         yield write
 
 
+def find_defaults(values: Mapping[str, Any], defaults: str) -> list[str]:
+    """Return the options whose values are in a list `languages=ENG,trade-names`."""
+    listed = {*(split_values(defaults) or ())}
+    written = {
+        name: name.replace("_", "-") + ("" if value is True else f"={value}")
+        for name, value in values.items()
+    }
+    return [name for name in written if written[name] in listed]
+
+
 def open_inputs(
     inputs: Sequence[Path],
     format: str | None,
     *,
     progress: Progress | None = None,
     conflict: Conflict | None = None,
-    where_known: bool,
+    where_known: str,
     xrefs: Sequence[Path],
     retired: Sequence[Path],
     on_error: str,
@@ -159,10 +169,6 @@ def open_inputs(
     **options: Any,
 ) -> tuple[Iterator[Concept], list[Report]]:
     """Return the concepts of the inputs of the command, and the reports of these."""
-
-    def leave_out(option: str, formats: str) -> None:
-        msg.warn(f"The format {formats} has no {option}: it is left out")
-
     reports = [
         Report(progress=progress, conflict=conflict)
         for _ in (*inputs, *xrefs, *retired)
@@ -175,7 +181,7 @@ def open_inputs(
         add_unmapped=add_unmapped,
         retired=retired,
         reports=reports,
-        leave_out=leave_out if where_known else None,
+        where_known=find_defaults(options, where_known),
         **choose_options(options),
     )
     return concepts, reports
@@ -238,10 +244,10 @@ def main(
         **one_of(list_readers),
         **READING,
     ),
-    where_known: bool = typer.Option(
-        False,
-        "--where-known",
-        help="Leave out options that the format does not have, and say so.",
+    where_known: str = typer.Option(
+        "",
+        help="Options that are left out if the format does not have them, with their "
+        "values: languages=ENG,trade-names.",
         **READING,
     ),
     xrefs: list[Path] = typer.Option(

@@ -1,7 +1,7 @@
 """Readers of vocabularies by format: each is declared once, in `READERS`."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from itertools import chain
@@ -387,7 +387,7 @@ def read_vocabularies(
     add_unmapped: bool = False,
     retired: Sequence[Path] = (),
     reports: Sequence[Report] | None = None,
-    leave_out: Callable[[str, str], None] | None = None,
+    where_known: Collection[str] = (),
     **options: Any,
 ) -> Iterator[Concept]:
     """Read vocabularies as one, sorted by id.
@@ -403,8 +403,8 @@ def read_vocabularies(
             several, are concepts too.
         retired: Files of retired ids; see `add_retired_ids`.
         reports: One for each of `paths`, `xrefs` and `retired`, filled while reading.
-        leave_out: Called with each option that no format of `paths` takes, as it is
-            written, and these formats; the option is left out. None = an error.
+        where_known: Options that are left out if no format of `paths` takes them; of
+            others, this is an error.
         options: Fields of `ReadOptions`; each reader gets those that it takes.
 
     Returns:
@@ -430,15 +430,14 @@ def read_vocabularies(
     known |= of_others.intersection(XREF_OPTIONS)
     names = ", ".join(dict.fromkeys(formats))
     for option in [option for option in options if option not in known]:
-        name = f"--{option.replace('_', '-')}"
-        if leave_out is None:
+        if option not in where_known:
+            name = f"--{option.replace('_', '-')}"
             raise SapbertError(
                 "E113",
                 f"Expected options of the format {names}, but got `{name}`. Remove "
                 "it; `spacy sapbert concepts --help` lists the options of each "
                 "format.",
             )
-        leave_out(name, names)
         del options[option]
     reports = [Report() for _ in files] if reports is None else reports
     for path, each, report in zip(files, found, reports, strict=True):

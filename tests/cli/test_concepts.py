@@ -86,10 +86,17 @@ def test_concepts_leaves_out_options_that_a_format_lacks_if_asked(tmp_path, obo)
     options = ("--languages", "ENG", "--trade-names", "--type", "T184")
     result = run_concepts(obo, "-o", output, *options, code=1)
     assert "[E113]" in result.output
-    result = run_concepts(obo, "-o", output, *options, "--where-known", code=0)
-    for option in ("--languages", "--trade-names"):
-        assert f"The format obo has no {option}: it is left out" in result.output
+    where_known = ("--where-known", "languages=ENG,trade-names")
+    result = run_concepts(obo, "-o", output, *options, *where_known, code=0)
+    assert "trade-names" not in result.output
     assert [concept.types for concept in read_concepts(output)] == [["T184"]] * 2
+    # others than these were given by somebody who expects that they have an effect
+    for other in (("--languages", "SPA"), ("--suppressed",)):
+        words = ("-o", output, "--force", *options, *other, *where_known)
+        result = run_concepts(obo, *words, code=1)
+        assert f"[E113] Expected options of the format obo, but got `{other[0]}`" in (
+            " ".join(result.output.split())
+        )
 
 
 def test_concepts_adds_names_and_retired_ids(tmp_path, obo):
