@@ -146,7 +146,7 @@ def test_info_has_what_a_report_needs_and_no_names_of_files(
     assert light["Installation"].startswith("light, without transformers")
     manifest = load_kb(taught).manifest
     assert found["Digest"] == manifest.digest
-    assert found["Concepts"] == f"{manifest.counts.concepts:,}"
+    assert found["Concepts, as built"] == f"{manifest.counts.concepts:,}"
     shown = invoke("info", taught).stdout
     assert "Digest" in shown
     for private in ("corrections", str(tmp_path)):

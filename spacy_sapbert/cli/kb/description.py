@@ -17,13 +17,13 @@ def describe_manifest(manifest: Manifest) -> list[tuple[str, Any]]:
     settings = ", ".join(f"{key} {value}" for key, value in index.settings.items())
     overlay = manifest.overlay
     rows = [
-        ("Concepts", f"{counts.concepts:,}"),
+        ("Concepts, as built", f"{counts.concepts:,}"),
         ("Concepts changed or added since", f"{overlay.concepts if overlay else 0:,}"),
         (
             "Concepts removed since, or names of them",
             f"{overlay.removed if overlay else 0:,}",
         ),
-        ("Names", f"{counts.aliases:,}"),
+        ("Names, as built", f"{counts.aliases:,}"),
         ("Distinct names in the index", f"{counts.rows:,}"),
         ("Names that the encoder cannot read", f"{counts.unreadable:,}"),
         ("Index", f"{index.backend} ({settings})" if settings else index.backend),

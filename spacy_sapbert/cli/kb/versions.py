@@ -41,7 +41,7 @@ def versions(
         for entry in entries
     ]
     header = (
-        *("Version", "Written", "Own files", "Concepts", "Names"),
+        *("Version", "Written", "Own files", "Concepts built", "Names built"),
         *("Changed", "Removed", "Taught", "Right", "Threshold"),
     )
     msg.table(rows, header=header, divider=True, aligns=("l", "l", *["r"] * 8))
