@@ -20,14 +20,14 @@ TIES = "expected"  # as a user gets one of several concepts with one name
 SIGNIFICANT = 0.05
 TITLE = "## Accuracy"
 BEFORE = "## Settings"  # the section of the card that comes after it
+LEARNED, COSINE = "the order that `spacy sapbert kb build` learned", "cosine"
 SECTION = re.compile(rf"^{TITLE}\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
 HEADER = ("mentions", "number", "base", "trained", "more", "p")
 TEXT = """{title}
 
-Share of mentions whose first answer is right, with 95 % intervals, linked by the order
-of candidates that `spacy sapbert kb build` learns to {concepts:,} concepts with
-{names:,} different names. `held_out.tsv` has synonyms that were not trained on. The
-base is `{base}`.
+Share of mentions whose first answer is right, with 95 % intervals, linked to
+{concepts:,} concepts with {names:,} different names. Candidates are ranked by {order}.
+`held_out.tsv` has synonyms that were not trained on. The base is `{base}`.
 
 {table}
 
@@ -133,6 +133,7 @@ def model_card_command(
     section = TEXT.format(
         title=TITLE,
         base=base,
+        order=LEARNED if read.kb.get("order") else COSINE,
         table="\n".join(format_markdown(HEADER, rows)),
         verdict=verdict,
         **sizes,

@@ -33,6 +33,7 @@ def test_kb_build_writes_a_kb_and_prints_its_counts(
     )
     assert "made up 1.0" in result.output
     assert "slower search" not in result.output
+    assert "No order of candidates is learned" in result.output
     manifest = load_kb(kb).manifest
     assert manifest.index.settings["M"] == 8
     assert manifest.index.settings["ef_construction"] == 400

@@ -230,8 +230,15 @@ def test_model_card_says_whether_the_encoder_is_better(
     assert row in first
     assert f"| {more:+.1%} ({low:+.1%} to {high:+.1%}) | {p} |" in first
     assert first.index("## Accuracy") < first.index("## Settings")
+    assert "Candidates are ranked by cosine." in first  # none was learned
     invoke(*words, app=app, code=0)
     assert card.read_text("utf8") == first
+    found = json.loads(compare(*differences))
+    found["kb"]["order"] = {"examples": 2000}
+    Path("evaluation.json").write_text(json.dumps(found), "utf8")
+    invoke(*words, app=app, code=0)
+    learned = "ranked by the order that `spacy sapbert kb build` learned."
+    assert learned in card.read_text("utf8")
     for wrong in (
         '{"kb": {}}',
         '{"kb": {"counts": {}}, "comparison": {"results": []}}',

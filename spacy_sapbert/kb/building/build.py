@@ -319,6 +319,11 @@ def probe_draft(
             if learned is not None:
                 measured["chance"] = load_chance(ORDERED)
             if learned is None:
+                if options.progress:
+                    msg.info(
+                        "No order of candidates is learned, since the names are too "
+                        "few: the cosine orders them"
+                    )
                 shutil.rmtree(draft.path / NGRAMS)
                 files = describe_files(draft.path)
                 measured |= {"ngrams": False, "files": files}
