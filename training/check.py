@@ -179,7 +179,7 @@ def check_trained(
     if changes:
         raise SapbertError(
             "E003",
-            f"Expected the settings and files of the last run, of which {path} may be, "
+            f"Expected the settings and files of the last run, since {path} is there, "
             f"but got {', '.join(dict.fromkeys(changes))}. `train` does not replace "
             f"it, and would stop. Remove {path} to train again, or choose another "
             "`--name` (of the project `--vars.name`).",
@@ -306,7 +306,7 @@ def check_command(
             paths = RunPaths(Path(), Path("models", name, "encoder"))
             needed = {
                 "concepts": [str(vocabulary), " ".join(reading)],
-                "hold-out": [f"--share {held_out:.15g}"],
+                "hold-out": [f"--share {held_out}".removesuffix(".0")],
                 "pairs": [f"--most {most_pairs}"],
                 "train": [paths.encoder.as_posix(), f"--device {device}", *given],
             }
