@@ -214,10 +214,10 @@ def warn_of_others(path: Path, places: Sequence[int | str]) -> None:
     more = " …" * (len(places) > MOST_LISTED)
     shown = ", ".join(map(str, places[:MOST_LISTED])) + more
     warnings.warn(
-        f"[W538] {path}: Expected terms that mean the chosen concept, but left out "
-        f"{format_count(len(places), 'term')} that say something else, as 'h/o' and "
-        f"'F/H' do (line {shown}). Choose a concept that says it too, or remove "
-        "the choice to read the file without this warning.",
+        f"[W538] {path}: Expected terms that mean the chosen concept, but did not "
+        f"learn {format_count(len(places), 'term')} because of words like 'h/o' and "
+        f"'F/H', which say something else (line {shown}). Choices may stay: `map` "
+        "keeps them. To teach the term, choose a concept that says it too.",
         stacklevel=2,
     )
 

@@ -306,6 +306,6 @@ def read_sssom(
         counts = ", ".join(f"{n:,} {rule}" for rule, n in report.dropped.items())
         warnings.warn(
             f"[W538] {path}: Expected exact mappings of texts, but left out {counts}. "
-            "Remove these rows to read the file without this warning.",
+            "These rows may stay: they are neither learned nor measured.",
             stacklevel=2,
         )
