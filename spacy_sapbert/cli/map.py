@@ -36,14 +36,14 @@ def map_terms(
     kb: KbName,
     column: Annotated[str, COLUMN],
     table: Path = typer.Argument(
-        ..., help="CSV, TSV, Excel, .ods or .parquet with a header."
+        ..., help="CSV, TSV, Excel, .ods or .parquet with a header, or .jsonl."
     ),
     output: Path = typer.Option(
         ...,
         "--output",
         "-o",
-        help="CSV, TSV, .xlsx, .parquet, .sssom.tsv or source_to_concept_map.csv to "
-        "write.",
+        help="CSV, TSV, .xlsx, .parquet, .jsonl, .sssom.tsv or "
+        "source_to_concept_map.csv to write.",
     ),
     split: str | None = typer.Option(
         None, help='What stands between several terms of a cell, e.g. ";".', **INPUT
@@ -155,13 +155,14 @@ def map_terms(
     ]
     msg.table(rows, header=("Terms", "", "", ""), aligns=("l", "r", "r", "l"))
     if counts["empty"]:
-        msg.info(f"{counts['empty']:,} rows have no term")
+        msg.info(f"Rows without a term: {counts['empty']:,}")
     if counts[CHOSEN]:
-        msg.info(f"{counts[CHOSEN]:,} decisions of people are kept")
+        msg.info(f"Decisions of people that are kept: {counts[CHOSEN]:,}")
     if counts[LOST]:
         msg.warn(
-            f"{counts[LOST]:,} decisions of people are not kept, since their terms are "
-            "other ones now. Pass the `--column` and `--split` of the first time."
+            "Decisions of people that are not kept, since their terms are other ones "
+            f"now: {counts[LOST]:,}. Pass the `--column` and `--split` of the first "
+            "time."
         )
     if (is_sssom(output) or is_concept_map(output)) and (
         left_out := list_left_out(table, columns, encoding=encoding)

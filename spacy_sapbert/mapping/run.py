@@ -4,6 +4,7 @@ A person chooses among them in a column, which is read again.
 """
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -140,6 +141,12 @@ def map_table(
         occurrences[term.query] += 1
         decisions[CHOSEN] += bool(text_of(term.chosen).strip())
         decisions[LOST] += term.lost
+    if not occurrences:
+        warnings.warn(
+            f"[W537] {path}: Expected rows with terms, but the table has none below "
+            "the names of its columns.",
+            stacklevel=2,
+        )
     queries = [query for query in occurrences if query.term]
     links = map_queries(kb, queries, options)
     bar = show_progress(links, unit="terms", total=len(queries), quiet=not progress)

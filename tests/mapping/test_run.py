@@ -124,8 +124,8 @@ def test_decisions_are_kept_when_a_table_is_mapped_again(
     write_table(mapped, header, rows)
     words = ["map", sample_kb, mapped, "--column", "term", "--split", ";", "-k", 2]
     result = invoke(*words, "-o", again, code=0)
-    assert "3 decisions of people are kept" in result.output
-    assert "1 decisions of people are not kept" in result.output
+    assert "Decisions of people that are kept: 3" in result.output
+    assert "since their terms are other ones now: 1." in result.output
     found = read_dicts(again)
     assert [row["match_chosen"] for row in found] == [*chosen[:5], ""]
     assert [row["match_term"] for row in found][3:] == ["head pain", "fever", "another"]
@@ -607,6 +607,15 @@ def test_map_command_does_not_print_the_first_row_of_a_table_without_names(
     assert not re.search("Zqxwvut|Patientname|asthma|fever", output)
 
 
+def test_a_table_without_rows_is_mapped_with_a_warning(sample_kb, tmp_path):
+    path, output = tmp_path / "terms.csv", tmp_path / "o.csv"
+    write_table(path, ["term"], [])
+    words = ["map", sample_kb, path, "--column", "term", "-o", output]
+    with pytest.warns(UserWarning, match=r"W537.*terms\.csv"):
+        invoke(*words, code=0)
+    assert output.read_text("utf8").startswith("term,match_term")
+
+
 @pytest.mark.usefixtures("few_mentions")
 def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -622,7 +631,7 @@ def test_mapping_page_commands_run_on_the_sample(tmp_path, tiny_encoder, monkeyp
             yield result.output
 
     *_, summary = run_all(blocks[0])
-    assert "1 rows have no term" in summary
+    assert "Rows without a term: 1" in summary
     # a tiny encoder links other terms, so the numbers differ
     for line in summary.splitlines():
         _, percent, meaning = line.partition("%   ")
