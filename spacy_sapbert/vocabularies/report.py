@@ -83,6 +83,10 @@ class Report:
         if self.progress is not None:
             self.progress(file, rows)
 
+    def leave_header(self, file: str) -> None:
+        """Take the names of the columns from the rows of a file that were read."""
+        self.rows[file] -= 1
+
     def skip(self, rule: str, error: SapbertError) -> None:
         """Count an invalid record under a rule, or raise its error."""
         if self.on_error == "fail":

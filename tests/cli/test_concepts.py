@@ -63,7 +63,7 @@ def test_concepts_counts_what_it_says(tmp_path):
     result = run_concepts(table, "--output", tmp_path / "c.jsonl", code=0)
     counts = re.findall(r"^(\S.*?)  +(\d+) *$", result.output, re.MULTILINE)
     assert counts == [
-        ("read: codes.csv", "3"),  # lines
+        ("read: codes.csv", "2"),
         ("dropped: names without a letter or digit", "1"),
         ("kept: names", "4"),
         ("concepts", "2"),

@@ -79,6 +79,8 @@ def select_columns(
     """Yield columns of rows, of which the first has the names; see `read_columns`."""
     number, header = next(rows, (1, []))
     width = len(header)
+    if header:
+        report.leave_header(path.name)
     found = find_columns(f"{path}:{number}", header, columns, FIX)
     # an absent column is an empty field after the others
     found += [next(iter(find_places(header, name)), width) for name in optional]

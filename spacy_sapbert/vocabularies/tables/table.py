@@ -46,6 +46,8 @@ def read_table(path: Path, report: Report, options: ReadOptions) -> Iterator[Fac
         columns, in_comment = find_columns(path, number, first, comments, options)
         if in_comment or not columns.header:
             rows = chain([(number, first)], rows)
+        else:
+            report.leave_header(path.name)
         if (note := columns.describe()) not in report.notes:
             report.notes.append(note)
         yield from row_facts(rows, columns, len(first), options.separator, path, report)
