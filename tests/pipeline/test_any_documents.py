@@ -255,9 +255,12 @@ def test_linker_links_any_doc_with_any_settings(nlp, recipe, options):
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two results differ in nothing but the noise of float32."""
+    """Whether two results differ in nothing but the noise of float32.
+
+    It may move a score over the half of its last digit: .96805 is .968 or .9681.
+    """
     if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= 1.5e-6
+        return abs(one - other) <= 1.01e-4
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
     if isinstance(one, list) and isinstance(other, list):
