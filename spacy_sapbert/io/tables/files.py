@@ -9,6 +9,7 @@ A text that was read is written again as it is. Another one is written to CSV or
 that no spreadsheet computes it.
 """
 
+import codecs
 import csv
 import json
 import math
@@ -201,7 +202,8 @@ USUAL = CsvStyle()
 def read_style(path: Path, encoding: str = "utf-8") -> CsvStyle:
     """Return the style of CSV that is made of a table.
 
-    It is that of the table if that is CSV, so that the same spreadsheet opens both.
+    It is that of the table if that is CSV, so that the same spreadsheet opens both; it
+    reads UTF-8 without a mark in its own encoding.
     """
     if find_kind(path, ENDINGS) != CSV:
         return USUAL
@@ -209,7 +211,8 @@ def read_style(path: Path, encoding: str = "utf-8") -> CsvStyle:
     separator = find_separator(line)
     return CsvStyle(
         separator if separator in line else USUAL.separator,
-        read_start(path).startswith(UTF8_MARK),
+        codecs.lookup(encoding).name != "utf-8"
+        or read_start(path).startswith(UTF8_MARK),
     )
 
 
