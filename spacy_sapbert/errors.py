@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+SKIP = " Or pass `--on-error skip` to count what is invalid, and continue."
+
 
 class SapbertError(ValueError):
     """An error of input, settings or files; the message has the fix.
@@ -31,8 +33,9 @@ class SapbertError(ValueError):
 
 
 def may_skip(error: SapbertError) -> SapbertError:
-    """Add to the text of an error how the command that runs would leave it out."""
-    error.text += " Or pass `--on-error skip` to count what is invalid, and continue."
+    """Add to the text of an error how the command can leave out what is invalid."""
+    if not error.text.endswith(SKIP):  # it may come here from several readers
+        error.text += SKIP
     return error
 
 

@@ -140,7 +140,7 @@ def test_an_error_names_skip_only_if_the_command_has_it(
         places.get(word, tmp_path / word if "." in word else word)
         for word in command.split()
     ]
-    assert ("--on-error skip" in invoke(*words, code=1).output) == can_skip
+    assert invoke(*words, code=1).output.count("--on-error skip") == can_skip
     if can_skip:
         output = invoke(*words, "--on-error", "skip").output
         assert "Expected" in output
