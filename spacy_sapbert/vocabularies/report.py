@@ -84,7 +84,7 @@ class Report:
             self.progress(file, rows)
 
     def leave_header(self, file: str) -> None:
-        """Take the names of the columns from the rows of a file that were read."""
+        """Count one row less of a file: the names of its columns are not a row."""
         self.rows[file] -= 1
 
     def skip(self, rule: str, error: SapbertError) -> None:
