@@ -54,8 +54,8 @@ UNRELATED, UNLIKELY = 0.9, 0.05  # below one of them an id is wrong
 OF_NAME, OF_OTHER_NAME = 0.99, 0.3  # probability if the text is a name
 # and at most, if it is the name of another concept alone: may it mean this one too?
 OF_ANOTHER, PERHAPS = 0.02, 0.5
-# A link to the claimed concept with a probability below it: the right concept may lack,
-# and the claimed one is but the nearest of those there are. Chosen on dev documents.
+# If the link to the claimed concept has a lower probability, the right concept may be
+# missing, and the claimed one is only the nearest. Chosen on dev documents.
 LACKING = 0.1
 # That of the model counts as so many annotated mentions. Chosen on train documents of
 # one corpus for a knowledge base that was taught the other.
@@ -105,7 +105,7 @@ class Measured(NamedTuple):
     named: bool = False  # the text is a name of the concept
     decision: Decision | None = None  # what people decided for the text
     excluded: bool = False  # another numeral, an opposite, …
-    lacking: bool = False  # the nearest concept, but the text may have none here
+    lacking: bool = False  # it is the nearest, but the right one may be missing
 
 
 class Claim(NamedTuple):
@@ -163,7 +163,7 @@ class Verifier:
         if contexts is not None:
             given = [*map(expand, given, contexts)]
         verdicts = self.judge_all([*zip(given, ids, strict=True)])
-        verdicts = [*map(self.hear_out, texts, verdicts)]
+        verdicts = [*map(self.check_meaning, texts, verdicts)]
         if labels is None:
             return verdicts
         read = [*map(read_mention, labels)]
@@ -188,13 +188,16 @@ class Verifier:
             )
         ]
 
-    def hear_out(self, text: str, verdict: Verdict) -> Verdict:
-        """Call no id right for a text that says something else: "h/o MI" is not MI."""
-        if verdict.verdict != RIGHT or verdict.cui is None:
+    def check_meaning(self, text: str, verdict: Verdict) -> Verdict:
+        """Call no id right if the text says something else: "h/o MI" is not MI.
+
+        Except if people decided that the text means it.
+        """
+        if verdict.verdict not in (RIGHT, RETIRED) or verdict.cui is None:
             return verdict
         unsaid = list_unsaid(self.kb, text, verdict.cui)
         others = [str(part) for part in unsaid if part.kind in MEANING]
-        if not others:
+        if not others or self.kb.searcher.find_decisions([text])[0] is not None:
             return verdict
         why = f"The text says something else than {verdict.name}: {'; '.join(others)}."
         return replace(verdict, verdict=UNSURE, why=why)
@@ -382,7 +385,7 @@ def is_sure(measured: Measured) -> bool:
 def doubt_nearest(
     measured: Measured, claim: Claim, candidates: Sequence[Candidate]
 ) -> Measured:
-    """Doubt a claim whose concept is the first candidate, and no likely one."""
+    """Doubt a claim whose concept is the first candidate but is not likely."""
     first = candidates[0] if candidates else None
     if first is None or first["cui"] != claim.cui or measured.excluded:
         return measured
@@ -477,7 +480,8 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
     elif measured.excluded:
         how = WRONG, f"Another number, letter, side or word excludes {name}{instead}."
     elif measured.lacking:
-        how = UNSURE, f"{name} is the nearest concept, but the right one may lack here."
+        why = f"{name} is the nearest concept, but the right one may be missing."
+        how = UNSURE, why
     elif wrong:
         how = WRONG, f"The text does not mean {name}{instead}."
     else:

@@ -292,3 +292,12 @@ def test_teach_command_adds_and_says_what_it_learned_by_term_and_row(own_kb, tmp
     invoke("teach", own_kb, other, "--anew", code=0)
     assert answer(load_kb(own_kb), "MI")[0] is None
     assert answer(load_kb(own_kb), "warm")[0] == FEVER
+
+
+def test_decision_makes_an_id_right_for_a_text_that_says_something_else(own_kb):
+    text = "h/o heart attack"
+    before = Verifier(load_kb(own_kb)).verify([text], [INFARCTION])[0]
+    kb, _ = learn(own_kb, make_terms((text, INFARCTION)))
+    after = Verifier(kb).verify([text], [INFARCTION])[0]
+    assert (before.verdict, after.verdict) == ("unsure", "right")
+    assert after.why.startswith("People decided")
