@@ -1,8 +1,9 @@
 """Names → unit vectors: one function for mentions and names."""
 
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TokenIds = tuple[int, ...]
+States = tuple["Tensor | np.ndarray", np.ndarray]  # and the mask, see `Engine`
+Batch = tuple[list[int], list[TokenIds]]  # numbers of names, and their token ids
+Pass = tuple[list[int], np.ndarray]  # numbers of names, and vectors (names, width)
 # Each but "auto" is a module `…_engine` here with a function
 # `open_engine(folder, settings, config)`; see `Encoder.open`.
 ENGINES = ("auto", "torch", "onnx", "spacy_transformers")
 EXPORTED = "onnx"  # folder of an exported encoder, in that of the encoder
 GRAPH_FILE = "encoder.onnx"  # its weights are in encoder.onnx.data
 PRECISIONS = ("float32", "bf16")
+PASSES_AHEAD = 16  # of each thread: their states take up to 1 MB each
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 MAX_NAMES = 1 << 16  # in one forward pass
@@ -200,17 +205,17 @@ class Encoder:
         Returns unit vectors in float32, zero for no token ids. Shape: (n, width).
         """
         vectors = np.zeros((len(token_ids), self.width), dtype=np.float32)
-        for numbers, encoded in self.encode_passes(token_ids):
-            vectors[numbers] = encoded
+        with self.encode_passes(token_ids) as passes:
+            for numbers, encoded in passes:
+                vectors[numbers] = encoded
         return vectors
 
-    def encode_passes(
-        self, token_ids: Sequence[TokenIds]
-    ) -> Generator[tuple[list[int], np.ndarray], None, None]:
-        """Embed tokenised names in parts; yield which, and their unit vectors.
+    @contextmanager
+    def encode_passes(self, token_ids: Sequence[TokenIds]) -> Iterator[Iterator[Pass]]:
+        """Embed tokenised names in parts; iterate over which, and their unit vectors.
 
-        Those without token ids are left out. Other threads go on while a part is used,
-        and change neither the parts nor their order. Shape: (names of the part, width).
+        Those without token ids are left out. Other threads begin at once, go on while a
+        part is used, and change neither the parts nor their order.
         """
         readable = [number for number, ids in enumerate(token_ids) if ids]
         order = sorted(readable, key=lambda number: len(token_ids[number]))
@@ -219,34 +224,62 @@ class Encoder:
         ends = split_passes(lengths, most, self.engine.pads)
         passes = [order[start:end] for start, end in ends]
         passes.reverse()  # the longest first: none is left to one thread at the end
-        others = min(self.engine.threads, len(passes)) - 1
-
-        def encode(names: list[int]) -> np.ndarray:
-            return self._encode_batch([token_ids[number] for number in names])
-
-        if others < 1:
-            yield from ((names, encode(names)) for names in passes)
+        batches = deque((ns, [token_ids[number] for number in ns]) for ns in passes)
+        others = min(self.engine.threads - 1, len(passes))
+        if others < 1 or len(passes) == 1:  # another thread would begin later
+            yield ((names, self._encode_batch(batch)) for names, batch in batches)
             return
         pool = ThreadPoolExecutor(others)
         try:
-            encoded = [pool.submit(encode, names) for names in passes]
-            own: dict[int, np.ndarray] = {}
-            last = len(passes)
-            for number, names in enumerate(passes):
-                # This thread does not wait: it begins with the shortest ones.
-                while not (number in own or encoded[number].done()):
-                    if not encoded[last - 1].cancel():
-                        break
-                    last -= 1
-                    own[last] = encode(passes[last])
-                found = own.pop(number, None)
-                yield names, encoded[number].result() if found is None else found
+            ahead = deque[tuple[Batch, Future[States]]]()
+
+            def go_on() -> None:
+                while batches and len(ahead) < PASSES_AHEAD * others:
+                    batch = batches.popleft()
+                    ahead.append((batch, pool.submit(self._compute_states, batch[1])))
+
+            go_on()
+            yield self._take_passes(ahead, batches, go_on)
         finally:
             pool.shutdown(cancel_futures=True)
 
+    def _take_passes(
+        self,
+        ahead: "deque[tuple[Batch, Future[States]]]",
+        batches: "deque[Batch]",
+        go_on: Callable[[], None],
+    ) -> Iterator[Pass]:
+        """Yield passes that other threads compute; this one does not wait for them.
+
+        They leave to it what runs in Python, for which they would wait for each other.
+        `go_on` gives them as many of the `batches` as they are `ahead`.
+        """
+        own: list[Pass] = []
+        while ahead:
+            (names, _), states = ahead[0]
+            while not states.done():
+                # It begins with the shortest ones.
+                if batches:
+                    mine, batch = batches.pop()
+                elif ahead[-1][1].cancel():
+                    (mine, batch), _ = ahead.pop()
+                else:
+                    break
+                own.append((mine, self._encode_batch(batch)))
+            if states.cancelled():
+                break
+            ahead.popleft()
+            go_on()
+            yield names, self._pool(*states.result())
+        yield from reversed(own)
+
     def _encode_batch(self, token_ids: Sequence[TokenIds]) -> np.ndarray:
         """Embed one batch of names, none of them empty. Shape: (n, width)."""
-        pool = POOLINGS[self.settings.pooling]
+        with self.lock if self.engine.threads == 1 else nullcontext():
+            return self._pool(*self._compute_states(token_ids))
+
+    def _compute_states(self, token_ids: Sequence[TokenIds]) -> "States":
+        """Return the token states of names, none of them empty, and their mask."""
         ids, mask = pad_token_ids(token_ids, self.engine.tokenizer.pad_id)
         # Libraries read outside of their weights, or raise an error without a name.
         if (largest := int(ids.max())) >= self.engine.vocabulary:
@@ -256,18 +289,21 @@ class Encoder:
                 f"the encoder has, but its tokenizer made {largest}. Copy the encoder "
                 "again, with its own tokenizer.",
             )
-        with self.lock if self.engine.threads == 1 else nullcontext():
-            states = self.engine.states(ids, mask)
-            if isinstance(states, np.ndarray):  # where torch need not be installed
-                pooled = pool(states, mask.astype(np.float32))
-                norms = np.linalg.norm(pooled, axis=1, keepdims=True)
-                return pooled / np.maximum(norms, LEAST_NORM)
-            import torch
+        return self.engine.states(ids, mask), mask
 
-            pooled = pool(states, torch.from_numpy(mask).to(states.device))
-            unit = torch.nn.functional.normalize(pooled, dim=1)
-            vectors: np.ndarray = unit.cpu().numpy()
-            return vectors
+    def _pool(self, states: "Tensor | np.ndarray", mask: np.ndarray) -> np.ndarray:
+        """Return the unit vectors of names. Shape: (n, width)."""
+        pool = POOLINGS[self.settings.pooling]
+        if isinstance(states, np.ndarray):  # where torch need not be installed
+            pooled = pool(states, mask.astype(np.float32))
+            norms = np.linalg.norm(pooled, axis=1, keepdims=True)
+            return pooled / np.maximum(norms, LEAST_NORM)
+        import torch
+
+        pooled = pool(states, torch.from_numpy(mask).to(states.device))
+        unit = torch.nn.functional.normalize(pooled, dim=1)
+        vectors: np.ndarray = unit.cpu().numpy()
+        return vectors
 
 
 def prefers_onnx(config: EncoderConfig) -> bool:

@@ -1,7 +1,6 @@
 """The parts of an opened version: each is loaded when it is first used."""
 
-from collections.abc import Callable, Container, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -240,8 +239,8 @@ def embed_in_parts(
 ) -> Generator[tuple[list[int], EmbeddedTexts], None, None]:
     """Embed texts, `MENTIONS_AT_ONCE` at a time in any order; yield which, and them.
 
-    Other threads run the encoder while a part is used. It is not run for others than
-    the `needed` ones, which have zeros; None = all are.
+    Other threads run the encoder while a part is used, first of what needs no encoder.
+    It is not run for others than the `needed` ones, which have zeros; None = all are.
     """
     token_ids, truncated = parts.encoder.tokenize(texts)
     numbers_of: dict[bytes | None, list[int]] = {}
@@ -251,14 +250,11 @@ def embed_in_parts(
     rows = parts.store.rows_of_keys(filter(None, numbers_of))
     new = [key for key in numbers_of if key and key not in rows]
 
-    def find_vectors() -> Generator[Found, None, None]:
+    def find_known() -> Iterator[Found]:
         yield [None], np.zeros((1, parts.encoder.width), dtype=np.float32)
         if rows:
             every = np.array([*rows.values()], dtype=np.int64)
             yield [*rows], parts.index.vectors(every)
-        some = [token_ids[numbers_of[key][0]] for key in new]
-        for places, vectors in parts.encoder.encode_passes(some):
-            yield [new[place] for place in places], vectors
 
     def take(numbers: list[int], vectors: list[np.ndarray]) -> EmbeddedTexts:
         return EmbeddedTexts(
@@ -267,9 +263,9 @@ def embed_in_parts(
             np.array([bool(token_ids[number]) for number in numbers], dtype=bool),
         )
 
-    numbers: list[int] = []
-    vectors: list[np.ndarray] = []
-    with closing(find_vectors()) as found:
+    def gather(found: Iterable[Found]) -> Iterator[tuple[list[int], EmbeddedTexts]]:
+        numbers: list[int] = []
+        vectors: list[np.ndarray] = []
         for keys, of_keys in found:
             for key, vector in zip(keys, of_keys, strict=True):
                 some = numbers_of.get(key, [])
@@ -279,5 +275,10 @@ def embed_in_parts(
                 part = numbers[:MENTIONS_AT_ONCE]
                 yield part, take(part, vectors[:MENTIONS_AT_ONCE])
                 del numbers[:MENTIONS_AT_ONCE], vectors[:MENTIONS_AT_ONCE]
-    if numbers:
-        yield numbers, take(numbers, vectors)
+        if numbers:
+            yield numbers, take(numbers, vectors)
+
+    some = [token_ids[numbers_of[key][0]] for key in new]
+    with parts.encoder.encode_passes(some) as passes:
+        yield from gather(find_known())
+        yield from gather(([new[n] for n in ns], vectors) for ns, vectors in passes)

@@ -17,7 +17,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from spacy_sapbert.encoder.encoder import Encoder, EncoderConfig
+from spacy_sapbert.encoder.encoder import PASSES_AHEAD, Encoder, EncoderConfig
 from spacy_sapbert.encoder.export import (
     balance,
     export_encoder,
@@ -364,7 +364,8 @@ def test_onnx_vectors_do_not_depend_on_threads(exported_encoder, monkeypatch):
     for threads in ("1", "4"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         vectors.append(encoder.encode(token_ids))
-        parts.append([names for names, _ in encoder.encode_passes(token_ids)])
+        with encoder.encode_passes(token_ids) as passes:
+            parts.append([names for names, _ in passes])
     np.testing.assert_array_equal(*vectors)
     assert parts[0] == parts[1]  # what is searched together does not depend on it
     wrong = [[encoder.engine.vocabulary] * length for length in (3, 4, 5)]
@@ -393,11 +394,30 @@ def test_onnx_ends_the_passes_that_nobody_waits_for(exported_encoder, monkeypatc
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     token_ids, _ = encoder.tokenize(["fever", "high fever", "a very high fever"] * 9)
-    found = encoder.encode_passes(token_ids)
-    next(found)
-    threading.Timer(0.2, left.set).start()
-    found.close()
+    with encoder.encode_passes(token_ids) as found:
+        next(found)
+        threading.Timer(0.2, left.set).start()
     assert len(passes) < len(token_ids)
+
+
+def test_onnx_begins_at_once_and_goes_a_little_ahead(exported_encoder, monkeypatch):
+    """Threads encode while names are ordered; states that nobody takes use memory."""
+    encoder = Encoder.open(exported_encoder, EncoderConfig("onnx", names_per_pass=1))
+    states, ahead = encoder.engine.states, threading.Semaphore(0)
+
+    def count(*given: Any) -> Any:
+        ahead.release()
+        return states(*given)
+
+    monkeypatch.setattr(encoder.engine, "states", count)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    token_ids, _ = encoder.tokenize(["fever"] * 2 * PASSES_AHEAD)
+    with encoder.encode_passes(token_ids) as passes:
+        assert all(ahead.acquire(timeout=60) for _ in range(PASSES_AHEAD))
+        assert not ahead.acquire(timeout=0.2)
+        found = [number for names, _ in passes for number in names]
+    assert sorted(found) == [*range(len(token_ids))]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this is Linux's")

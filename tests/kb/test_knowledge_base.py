@@ -3,17 +3,20 @@
 import copy
 import os
 import pickle
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from spacy_sapbert.encoder.encoder import Encoder
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.edits.change import remove_concepts
 from spacy_sapbert.kb.folder.records import Recall
 from spacy_sapbert.kb.folder.versions import find_kb
 from spacy_sapbert.kb.knowledge_base import load_kb
+from spacy_sapbert.kb.parts import embed_in_parts
 from spacy_sapbert.kb.probe import choose_rows, drop_letter, measure_recall, probe_kb
 from spacy_sapbert.kb.scispacy_names import KNOWLEDGE_BASE, LINKER
 from spacy_sapbert.vocabularies.concepts import Concept
@@ -46,6 +49,23 @@ def test_link_finds_every_name_of_the_kb(sample_kb, few_concepts, encoded):
         "probability": first["probability"],
     }
     assert kb.link(["", " ", "?!", "頭"]) == [([], "empty", None)] * 4
+
+
+def test_names_are_found_before_the_encoder_is_waited_for(sample_kb, monkeypatch):
+    taken: list[Any] = []
+    encode = Encoder.encode_passes
+
+    @contextmanager
+    def watch(encoder: Encoder, token_ids: Any) -> Any:
+        with encode(encoder, token_ids) as passes:
+            yield (taken.append(names) or (names, found) for names, found in passes)
+
+    monkeypatch.setattr(Encoder, "encode_passes", watch)
+    texts, parts = ["fever", "no name", "MI"], load_kb(sample_kb).parts
+    found = embed_in_parts(parts, texts, needed={"no name"})
+    assert next(found)[0] == [0, 2]
+    assert not taken
+    assert [numbers for numbers, _ in found] == [[1]]
 
 
 def truncate(path: Path) -> None:
