@@ -15,8 +15,9 @@ from .indexes.exact import search_among
 from .naming import Named, NameFinder, choose_row
 from .parts import MENTIONS_AT_ONCE, Parts
 
-FIRST_ROWS = 40  # rows searched for at first, for any k
-MORE_ROWS = 2  # times as many are searched for if they have too few concepts
+FIRST_ROWS = 40  # rows read at first, for any k
+MORE_ROWS = 2  # times as many are read if they have too few concepts
+SEARCHED_ROWS = 80  # at first: graphs find them whether they are asked for them or not
 MAX_ROWS = 4096  # rows searched for at most, without a filter
 RANDOM_NAMES = 512  # that each mention is compared with
 MOST_ALIKE = 8  # of English words
@@ -133,17 +134,23 @@ class Nearest:
         if filtered is not None:
             most = int(np.count_nonzero(filtered.rows))
         results: list[Ranked] = [[] for _ in vectors]
-        pending = list(range(len(vectors)))
-        count = min(FIRST_ROWS, most)
+        pending = [*range(len(vectors))]
+        count, searched = min(FIRST_ROWS, most), 0
+        found: dict[int, tuple[list[int], list[float]]] = {}
         entries: dict[int, list[Entry]] = {}
         read = np.empty(0, dtype=np.int64)
         while pending and most:
-            rows, cosines = self.search(vectors[pending], count, filtered)
+            if count > searched:
+                searched = min(max(count, SEARCHED_ROWS), most)
+                rows, cosines = self.search(vectors[pending], searched, filtered)
+                near = zip(rows.tolist(), cosines.tolist(), strict=True)
+                found = dict(zip(pending, near, strict=True))
+            rows = np.unique([row for n in pending for row in found[n][0][:count]])
             entries |= self.read_entries(np.setdiff1d(rows, read), filtered)
             read = np.union1d(read, rows)
-            near = zip(rows.tolist(), cosines.tolist(), strict=True)
-            for number, (near_rows, scores) in zip(pending, near, strict=True):
-                ranked = sort_entries(near_rows, scores, entries)
+            for number in pending:
+                near_rows, scores = found[number]
+                ranked = sort_entries(near_rows[:count], scores[:count], entries)
                 results[number] = add_concepts(results[number], ranked, k=k)
             if count >= most:
                 break

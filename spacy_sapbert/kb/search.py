@@ -318,9 +318,8 @@ class MentionSearch:
             text = mentions.texts[number]
             short = is_abbreviation(text) or is_acronym(text)
             probability = self.parts.chance.of_name(short=short)
-            best = rank_concepts(concepts, k=options.k)
             equal = mentions.equal[number]
-            yield SearchResult(best, None, counts[number], probability, equal=equal)
+            yield SearchResult(concepts, None, counts[number], probability, equal=equal)
 
     def order_others(
         self, mentions: Mentions, filter: Filter, options: LinkOptions

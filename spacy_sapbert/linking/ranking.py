@@ -27,18 +27,14 @@ def sort_entries(
     Of equal cosines, preferred names come first, then they are sorted by CUI and alias.
     Rows without entries are left out.
     """
-    ranked = sorted(
-        (
-            (round(float(score), SORT_DIGITS), int(row))
-            for row, score in zip(rows, scores, strict=True)
-            if int(row) in entries
-        ),
-        key=lambda item: -item[0],
-    )
-    for score, same in groupby(ranked, key=lambda item: item[0]):
-        group = [entry for _, row in same for entry in entries[row]]
-        group.sort(key=lambda e: (not e.preferred, e.cui, e.alias))
-        yield from (RankedEntry(score, entry, score) for entry in group)
+    ranked = [
+        (-round(score, SORT_DIGITS), not entry.preferred, entry.cui, entry.alias, entry)
+        for row, score in zip(rows, scores, strict=True)
+        for entry in entries.get(row, ())
+    ]
+    ranked.sort()
+    for key, *_, entry in ranked:
+        yield RankedEntry(-key, entry, -key)
 
 
 def rank_concepts(
