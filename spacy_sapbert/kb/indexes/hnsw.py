@@ -3,7 +3,6 @@
 The graph has shortened vectors, since hnswlib reads its whole file into memory.
 """
 
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -133,9 +132,8 @@ class Hnsw(Backend):
             raise damaged_index(path=path, reason=error) from None
         # Saved with the graph is everything but this.
         graph.set_ef(self.ef)
-        # What people set for torch and numpy holds here too; hnswlib takes all cores.
-        if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
-            graph.set_num_threads(max(1, int(threads)))
+        # The encoder has the other cores; threads for a few mentions gain nothing.
+        graph.set_num_threads(1)
         return HnswIndex(graph, matrix, stored, self.rerank)
 
 
