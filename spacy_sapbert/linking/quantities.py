@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import normalize, numeric
 
-TEXTS_KEPT = 20_000  # what was read of a text, about 500 bytes each
+TEXTS_KEPT = 4_000  # what was read of a text, about 500 bytes each
 
 # One row a unit: dimension, size in the base unit (the first one), ways to write it
 TABLE: tuple[tuple[str, Fraction | int, str], ...] = (

@@ -19,7 +19,7 @@ import regex
 
 Rules = Literal["english", "german", "romance", "other"]
 
-WORDS_KEPT = 50_000  # folded words, about 200 bytes each
+WORDS_KEPT = 10_000  # folded words, up to 1.4 KB each
 SHORTEST_PLURAL = 4  # letters
 SHORTEST_BRITISH = 5  # letters; "hem" is not "haem"
 MOST_NUMERAL = 39  # of those in Roman digits
