@@ -551,6 +551,7 @@ def measure_answers(answers: Sequence[Answer]) -> Iterator[Figure]:
     yield Figure("… at p ≥", round(float(chances[order[best]]), 3))
     yield Figure("first answers", int(right[known].sum()), int(known.sum()))
     gap, lines = 0.0, list[str]()
+    chances = np.array([a.probability for a in answers])
     places = np.minimum((chances * BINS).astype(int), BINS - 1)
     for number in range(BINS):
         of_bin = places == number

@@ -20,7 +20,7 @@ from ..kb.folder.records import Calibration
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.learned_order.fit import measure_thresholds
 from ..linking.candidates import Candidate
-from ..linking.link import find_share
+from ..linking.link import EXCLUDED, Linked, find_share
 from ..linking.probability import (
     DIGITS,
     MEASURES,
@@ -105,7 +105,7 @@ def score_top1(
 def score_candidates(
     kb: KnowledgeBase,
     golds: Iterable[GoldMention],
-    found: Mapping[str, Sequence[Candidate]],
+    found: Mapping[str, Linked],
     aliases: dict[str, str],
     *,
     least_cosine: float | None = None,
@@ -114,12 +114,15 @@ def score_candidates(
 
     A candidate is right if it is a gold concept of every part of the mention. A
     composite is linked as one text, so its candidate is hardly ever right. One below
-    `least_cosine` is no answer.
+    `least_cosine` is no answer, nor is one that is never linked.
     """
     resolve = make_resolver(kb_lookup(kb), aliases)
     rows: list[tuple[float | None, bool, bool, float]] = []
     for gold in golds:
-        parts, first = resolve(gold), next(iter(found[gold.mention]), None)
+        linked = found[gold.mention]
+        parts, first = resolve(gold), next(iter(linked.candidates), None)
+        if linked.note == EXCLUDED:
+            first = None
         if first and least_cosine is not None and first["score"] < least_cosine:
             first = None
         probability, cui = None, ""
@@ -127,7 +130,7 @@ def score_candidates(
             probability = first["probability"]
             cui = aliases.get(first["cui"], first["cui"])
         right = bool(parts) and all(cui in part for part in parts)
-        share = share_of_first(found[gold.mention])
+        share = share_of_first(linked.candidates)
         rows.append((probability, right, any(parts), share))
     return sort_scores(rows)
 

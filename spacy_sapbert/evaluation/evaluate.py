@@ -169,15 +169,15 @@ def evaluate_kb(
     golds = [gold for _, gold in named]
     texts = list(dict.fromkeys(gold.mention for gold in golds))
     rank = partial(link_mentions, kb, k=k)
-    candidates = rank_mentions(rank, texts, progress=progress)
+    linked = rank_mentions(rank, texts, progress=progress)
     if kb.ranker is None:
         answers = rank_mentions(kb_ranker(kb, aliases, k=k), texts, progress=progress)
     else:
         answers = {
-            text: order_answers(kb, found, aliases)
-            for text, found in candidates.items()
+            text: order_answers(kb, found.candidates, aliases)
+            for text, found in linked.items()
         }
-    top = score_candidates(kb, golds, candidates, aliases, least_cosine=least_cosine)
+    top = score_candidates(kb, golds, linked, aliases, least_cosine=least_cosine)
     options = DEFAULT_OPTIONS.replace(threshold=threshold, least_cosine=least_cosine)
     used = choose_threshold(kb.manifest, options)
     links = measure_thresholds(top, used)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
+from ..linking.link import Linked
 from ..linking.ranking import has_text, sort_entries
 from ..linking.text import read_mention
 from .accuracy import Answer, Ranker, is_complete, trim_answers
@@ -47,8 +48,8 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
     """Return a ranker by the scores of a knowledge base, without its threshold."""
     if kb.ranker is not None:
         return lambda mentions: [
-            order_answers(kb, candidates, aliases)
-            for candidates in link_mentions(kb, mentions, k=k)
+            order_answers(kb, linked.candidates, aliases)
+            for linked in link_mentions(kb, mentions, k=k)
         ]
     total = kb.rows
 
@@ -79,9 +80,9 @@ def kb_ranker(kb: "KnowledgeBase", aliases: dict[str, str], *, k: int) -> Ranker
 
 def link_mentions(
     kb: "KnowledgeBase", mentions: Sequence[str], *, k: int
-) -> list[list[Candidate]]:
-    """Return the candidates of mentions, whatever the threshold."""
-    return [linked.candidates for linked in kb.link(mentions, k=k, threshold=0)]
+) -> list[Linked]:
+    """Link mentions, whatever the threshold."""
+    return kb.link(mentions, k=k, threshold=0)
 
 
 def order_answers(

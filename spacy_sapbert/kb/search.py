@@ -56,6 +56,9 @@ from .parts import EmbeddedTexts, Parts, embed_in_parts
 from .store import make_entry
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
+CONTRADICTED = (
+    0.4  # most that it has then; see "What a word excludes", experiments/linker
+)
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = (list[float](), 0.0, False)
 SEARCH_CACHE = 5_000  # mentions, about 4 KB each
@@ -340,7 +343,8 @@ class MentionSearch:
             best = rank_concepts(ordered, k=options.k)
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
                 excluded = self.is_contradicted(texts[number], best[0], filter)
-            probability *= not excluded
+                if excluded:
+                    probability = min(probability, CONTRADICTED)
             equal = mentions.equal[number]
             yield SearchResult(best, None, counts[number], probability, excluded, equal)
 

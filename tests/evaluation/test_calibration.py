@@ -17,6 +17,7 @@ from spacy_sapbert.evaluation.calibration import (
     measure,
     parse_criterion,
     read_gold_files,
+    score_candidates,
     score_top1,
     share_of_first,
     sort_scores,
@@ -253,6 +254,16 @@ def test_score_top1_compares_with_the_gold_ids(kb, mention, parts, expected):
     top = score_top1(kb, {Path("dev.tsv"): [GoldDocument("", "", [gold])]}, aliases)
     found = [top.scores[0] > -np.inf, bool(top.right[0]), bool(top.known[0])]
     assert found == expected
+
+
+def test_what_is_never_linked_is_no_answer(kb):
+    """It has a probability, but a threshold below it would not link it."""
+    (linked,) = kb.link(["Fever"])
+    gold = GoldMention(-1, -1, "", "Fever", [["C0000004"]], 2)
+    for note, answered in ((None, True), ("excluded", False)):
+        found = {"Fever": linked._replace(note=note)}
+        top = score_candidates(kb, [gold], found, {})
+        assert np.isfinite(top.scores).tolist() == top.right.tolist() == [answered]
 
 
 def test_score_top1_knows_the_share_of_concepts_that_tie(kb):

@@ -215,10 +215,6 @@ def test_quality_of_readings():
         (make_link("Pyrexia", 0.9, None), "review", None, None),
         (make_link("Pyrexia", 0.9, None, 0.05), "review", None, None),
         (make_link("Pyrexia", 0.9, None, 0.049), "none", None, None),
-        (
-            make_link("Pyrexia", 0.9, None, 0.0)._replace(note="excluded"),
-            *("review", None, "excluded"),
-        ),
         (Linked([], "excluded", None), "none", None, "excluded"),
         (Linked([], "empty", None), "none", None, "empty"),
     ],
