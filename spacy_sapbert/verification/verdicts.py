@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kb.ids import FoundId, find_id
+from ..kb.ids import FoundId, find_id, read_term
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.naming import Named
 from ..kb.nearest import bound
@@ -102,7 +102,8 @@ class Measured(NamedTuple):
     """A claim, compared with all other concepts."""
 
     chances: Chances
-    named: bool = False  # the text is a name of the concept
+    named: bool = False  # the text is a name of the concept, or its id or code
+    coded: bool = False  # the text is its id or code
     decision: Decision | None = None  # what people decided for the text
     excluded: bool = False  # another numeral, an opposite, …
     lacking: bool = False  # it is the nearest, but the right one may be missing
@@ -275,9 +276,14 @@ class Verifier:
         counts = dict(zip(texts, searcher.count_annotations(texts), strict=True))
         decisions = dict(zip(texts, searcher.find_decisions(texts), strict=True))
         numbers = self.store.numbers_of_cuis(claim.cui for claim in claims)
+        coded = {text: read_term(self.store, text) for text in texts}
         measured: dict[Claim, Measured] = {}
         for claim in claims:
-            names = named[claim.text]
+            names, its = named[claim.text], coded[claim.text]
+            if claim.cui in its.cuis and not its.relation:
+                chances = Chances(OF_NAME / len(its.cuis), 1.0)
+                measured[claim] = Measured(chances, named=True, coded=True)
+                continue
             preferred = self.list_preferred(names)
             chance = find_name_chance(names, numbers[claim.cui], preferred)
             if chance:
@@ -466,7 +472,8 @@ def judge(verdict: Verdict, measured: Measured, found: FoundId) -> Verdict:
         elif measured.decision is not None:
             how = RIGHT, f"People decided that the text means {name}."
         elif measured.named:
-            how = RIGHT, f"The text is a name of {name}."
+            what = "an id" if measured.coded else "a name"
+            how = RIGHT, f"The text is {what} of {name}."
         else:
             how = RIGHT, f"No other concept is as near as {name}."
     elif relation:

@@ -67,6 +67,12 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     assert swapped.why.endswith(f"is mistyped. {heart} is written almost so.")
     assert (broader.verdict, broader.relation) == ("near", "broader")
     assert broader.why == "The code is broader than Diabetes mellitus."
+    # What `map` finds for a term that is an id or a code is right.
+    texts = [heart, "E11.9", "E14", "73211009"]
+    verdicts = Verifier(kb).verify(texts, [heart, "C1", "E14", heart])
+    found = [(v.verdict, v.why) for v in verdicts]
+    assert found[0] == ("right", "The text is an id of Myocardial infarction.")
+    assert [verdict for verdict, _ in found[1:]] == ["unsure", "near", "wrong"]
     (tmp_path / "mesh").mkdir()
     store = load_kb(make_kb(tmp_path / "mesh", [Concept("MESH:D1", ["fever"])])).store
     assert {find_id(store, id).meant for id in ("D1", "d1", "X:D1")} == {("MESH:D1",)}
