@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import SapbertError
-from ..formats.gold import SEPARATORS
+from ..formats.gold import SEPARATORS, is_no_id
 from ..formats.mention_tables import CHOSEN, TERM
 from ..io.progress import show_progress
 from ..io.reading import check_file
@@ -28,9 +28,10 @@ from ..io.tables.files import (
     read_style,
     write_table,
 )
-from ..io.tables.headers import find_columns
+from ..io.tables.headers import find_columns, show_id
 from ..io.tables.spreadsheets import Cell, text_of
 from ..io.writing import write_atomically
+from ..kb.ids import find_id
 from ..linking.candidates import Candidate
 from ..linking.filters import Filter
 from ..linking.options import LinkOptions
@@ -55,6 +56,7 @@ from .terms import split_terms
 if TYPE_CHECKING:
     from ..kb.knowledge_base import KnowledgeBase
 
+MOST_LISTED = 10  # of chosen ids that there are not
 MATCH = "match_"  # of all columns that a mapping adds, so that no others are lost
 FIRST = (
     *("term", "chosen", "status", "id", "name", "alias", "score", "probability"),
@@ -131,6 +133,7 @@ def map_table(
     header, terms = read_terms(path, columns, encoding)
     occurrences, decisions = Counter[Query](), Counter[str]()
     checked = set[tuple[tuple[str, ...], ...]]()
+    unknown: dict[str, int] = {}  # chosen ids, and the first row with each
     for term in terms:
         allowed = term.query.types, term.query.languages
         if allowed not in checked:
@@ -141,6 +144,10 @@ def map_table(
         occurrences[term.query] += 1
         decisions[CHOSEN] += bool(text_of(term.chosen).strip())
         decisions[LOST] += term.lost
+        if lacks(kb, chosen := read_cell(term.chosen).strip()):
+            unknown.setdefault(chosen, term.row)
+    if unknown:
+        report_unknown(kb, path, unknown, is_sssom(output) or is_concept_map(output))
     if not occurrences:
         warnings.warn(
             f"[W537] {path}: Expected rows with terms, but the table has none below "
@@ -160,6 +167,34 @@ def map_table(
         counts[found[query].status if query.term else "empty"] += number
     counts.update(+decisions)
     return counts
+
+
+def lacks(kb: "KnowledgeBase", chosen: str) -> bool:
+    """Return whether a person chose one concept, which there is not."""
+    is_one = chosen and not is_no_id(chosen) and not SEPARATORS.search(chosen)
+    return bool(is_one) and kb.concept(chosen) is None
+
+
+def report_unknown(
+    kb: "KnowledgeBase", path: Path, unknown: dict[str, int], fails: bool
+) -> None:
+    """Say which chosen ids there are not; an error if they would be in mappings."""
+    listed = []
+    for id, row in [*unknown.items()][:MOST_LISTED]:
+        meant = find_id(kb.store, id).meant
+        almost = f" ({meant[0]} is written almost so)" if meant else ""
+        listed.append(f"{show_id(id)} in row {row}{almost}")
+    more = " …" * (len(unknown) > MOST_LISTED)
+    said = (
+        f"{path}: Expected ids of the knowledge base in `{CHOSEN}`, but got "
+        f"{', '.join(listed)}{more}."
+    )
+    if fails:
+        raise SapbertError("E117", f"{said} Correct them, or write NIL for none.")
+    warnings.warn(
+        f"[W538] {said} They are kept, but no mapping can be made of them.",
+        stacklevel=3,
+    )
 
 
 def read_terms(

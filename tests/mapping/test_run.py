@@ -365,6 +365,21 @@ LOCAL = [
 ]
 
 
+def test_a_chosen_id_that_there_is_not_is_in_no_mapping(kb, tmp_path):
+    table, mapped = tmp_path / "terms.csv", tmp_path / "mapped.csv"
+    rows = [[t, t, c] for t, c in (("fever", "C00000001"), ("chill", "Mrs Doe"))]
+    write_table(table, ["term", "match_term", "match_chosen"], rows)
+    said = r"W538.*'C00000001' in row 2.*, one that does not .* an id in row 3\. They"
+    with pytest.warns(UserWarning, match=said):
+        map_table(kb, table, mapped, TermColumns("term"), LinkOptions())
+    assert [row["match_chosen"] for row in read_dicts(mapped)] == [r[2] for r in rows]
+    sssom = tmp_path / "m.sssom.tsv"
+    with pytest.raises(SapbertError, match=r"E117.*in row 3\. Correct") as raised:
+        map_table(kb, table, sssom, TermColumns("term"), LinkOptions())
+    assert "Doe" not in str(raised.value)
+    assert not sssom.exists()
+
+
 def test_decisions_are_written_for_omop(omop_kb, tmp_path):
     table, output = tmp_path / "codes.csv", tmp_path / "my_source_to_concept_map.csv"
     write_table(table, LOCAL[0], map(partial(map, AsRead), LOCAL[1:]))
