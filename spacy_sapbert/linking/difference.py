@@ -344,6 +344,8 @@ def compare(mention: Words, name: Words) -> Difference:
     if mention.negated != name.negated:
         words = [" ".join(sorted(NEGATING_WORDS & {*t.words})) for t in (mention, name)]
         changes.append(Change(Kind.NEGATION, *words))
+    if says_absence(mention, name) or says_absence(name, mention):
+        changes.append(Change(Kind.NEGATION, mention.clean, name.clean))
     mine, its = mention.content - name.content, name.content - mention.content
     if len(mine) < len(mention.content):
         changes += find_both(mine, its, mention.content & name.content)
@@ -354,6 +356,14 @@ def compare(mention: Words, name: Words) -> Difference:
         kind = Kind.SPELLING if in_units else Kind.LITTLE
         changes.append(Change(kind, mention.clean, name.clean))
     return Difference(tuple(changes))
+
+
+def says_absence(text: Words, other: Words) -> bool:
+    """Return whether "absence of seizures" is compared with "absence seizures"."""
+    if "absence" not in text.distinct or "absence" not in other.distinct:
+        return False
+    is_kind = other.orders[-1][-1] != "absence"  # no "absence, uterine"
+    return is_kind and "absence of" in text.text and "absence of" not in other.text
 
 
 def are_written_alike(mention: Words, name: Words) -> bool:

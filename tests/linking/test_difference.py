@@ -169,6 +169,8 @@ EXCLUDED = [
     ("polyarthritis", "arthritis", Kind.STEM),
     ("left and right arm", "right arm", Kind.OPPOSITE),
     ("non-ST-elevation infarction", "ST-elevation infarction", Kind.OPPOSITE),
+    ("absence of seizures", "absence seizures", Kind.NEGATION),
+    ("absence of seizures", "Generalized (absence) seizure", Kind.NEGATION),
     ("saturation 90 %", "saturation 90 mmHg", Kind.QUANTITY),
     ("pT2b N0", "pT2a N0", Kind.LETTER),
     ("cytochrome c' oxidase", "cytochrome c oxidase", Kind.LETTER),
