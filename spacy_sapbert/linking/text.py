@@ -288,6 +288,12 @@ LOWER_ROMAN_LETTER = regex.compile(
 )
 
 
+def singular_abbreviation(short: str) -> str:
+    """Remove the "s" of "RCCs", a plural in capitals, if two characters are left."""
+    bare = short[:-1]
+    return bare if short.endswith("s") and bare.isupper() and bare[1:] else short
+
+
 def rules_of(languages: Iterable[str]) -> Rules:
     """Return the rules for names in some languages; English if it may be English."""
     found = {RULES.get(language.lower(), "other") for language in languages}
@@ -493,6 +499,9 @@ def fold_piece(piece: str, rules: Rules) -> tuple[str, ...]:
         return ROMAN[mixed["roman"].lower()], mixed["letter"].lower()
     if piece in SIGNS:
         return (SIGNS[piece],)
+    bare = singular_abbreviation(piece) if rules == "english" else piece
+    if bare != piece and bare.lower() not in ROMAN:  # "UTIs", but no "IVs"
+        piece = bare
     word = fold_letters(piece if piece.isalpha() else POSSESSIVE.sub("", piece))
     if rules == "english" and (value := NUMBERS.get(word.replace("-", " "))):
         return (str(value),)
@@ -683,12 +692,6 @@ def is_abbreviation(name: str) -> bool:
 def is_acronym(name: str) -> bool:
     """Return whether a name is one short word in capitals: "SAIDS"."""
     return name.isalpha() and name.isupper() and len(name) <= LONGEST_ACRONYM
-
-
-def singular_abbreviation(short: str) -> str:
-    """Remove the "s" of "RCCs", a plural in capitals, if two characters are left."""
-    bare = short[:-1]
-    return bare if short.endswith("s") and bare.isupper() and bare[1:] else short
 
 
 def has_length(mention: str, least: int) -> bool:

@@ -238,6 +238,8 @@ def test_is_abbreviation_needs_capitals():
     assert [*map(is_acronym, ("SAIDSS", "SAIDSSS"))] == [True, False]
     # A plural has two characters or more before its "s".
     assert [*map(singular_abbreviation, ("MIs", "Ms"))] == ["MI", "Ms"]
+    assert words("recurrent UTIs and MIs") == words("recurrent UTI and MI")
+    assert words("arthritis, IVs, UTIS") != words("arthriti, IV, UTI")
 
 
 @pytest.mark.parametrize(("mention", "length"), [("ab", 2), ("型", 3), ("型a", 4)])
