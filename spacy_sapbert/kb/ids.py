@@ -86,7 +86,7 @@ def read_term(store: Store, text: str, *, is_search: bool = False) -> FoundId:
     for spelled in dict.fromkeys(spellings):
         prefix, local = split_id(spelled)
         vocabulary = normalize_prefix(prefix)
-        forms = [spelled, rewrite_id(spelled, like)]
+        forms = [spelled, rewrite_id(spelled, like), spelled.replace("_", ":", 1)]
         # one knowledge base may have ids of several vocabularies
         if prefix and normalize_prefix(split_id(local)[0]) == vocabulary:
             forms += [local, f"{vocabulary}:{local}"]
@@ -131,7 +131,8 @@ def list_spellings(store: Store, id: str) -> dict[str, None]:
     like = next(iter(store.preferred_names(1)), ("", ""))[0]
     prefix = like.rpartition(":")[0]
     found: list[str] = []
-    for text in (compact, compact.upper(), compact.lower()):
+    curie = compact.replace("_", ":", 1)  # "HP_0001945", as in addresses of OBO
+    for text in (compact, compact.upper(), compact.lower(), curie):
         bare = text.rpartition(":")[2]
         found += [text, rewrite_id(text, like), bare, f"{prefix}:{bare}"]
         if dotless := DOTLESS.fullmatch(text):

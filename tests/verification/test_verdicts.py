@@ -11,6 +11,7 @@ from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.kb.ids import (
     FoundId,
     find_id,
+    read_term,
 )
 from spacy_sapbert.kb.knowledge_base import load_kb
 from spacy_sapbert.kb.naming import Named
@@ -75,7 +76,9 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     assert [verdict for verdict, _ in found[1:]] == ["unsure", "near", "wrong"]
     (tmp_path / "mesh").mkdir()
     store = load_kb(make_kb(tmp_path / "mesh", [Concept("MESH:D1", ["fever"])])).store
-    assert {find_id(store, id).meant for id in ("D1", "d1", "X:D1")} == {("MESH:D1",)}
+    ids = ("D1", "d1", "X:D1", "MESH_D1")
+    assert {find_id(store, id).meant for id in ids} == {("MESH:D1",)}
+    assert read_term(store, "MESH_D1").cuis == ("MESH:D1",)
 
 
 def test_judge_by_hand():
