@@ -8,7 +8,11 @@ import pytest
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.linking.link import Linked
-from spacy_sapbert.serve.protocols.reconcile_answers import ReconcileQuery, is_match
+from spacy_sapbert.serve.protocols.reconcile_answers import (
+    ReconcileQuery,
+    describe_found,
+    is_match,
+)
 from spacy_sapbert.serve.settings import read_public_url
 
 from .conftest import BEARER
@@ -50,6 +54,23 @@ def test_a_query_that_says_more_than_a_concept_is_no_match():
     for text in ("F/H fever", "fever?", "fever (R50.9)"):
         assert not is_match(text, link)
     assert is_match("high fever", link)
+
+
+@pytest.mark.parametrize(
+    ("probability", "scores"), [(0.93, [93.0, 50.04, 45.81]), (0.2, [20.0, 20.0, 20.0])]
+)
+def test_the_first_candidate_has_the_highest_score(probability, scores):
+    """A client that sorts by the score chose the second one for "hedache"."""
+    cosines = {"Headache": 0.1717, "Ache": 0.5004, "Head": 0.4581}
+    found: Any = [
+        {"cui": name, "name": name, "alias": name, "score": score, "types": []}
+        for name, score in cosines.items()
+    ]
+    for one in found:
+        one["probability"] = probability if one is found[0] else None
+    shown = describe_found("hedache", Linked(found, None, "Headache"))
+    assert [one["id"] for one in shown] == [*cosines]
+    assert [one["score"] for one in shown] == scores
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,6 +13,7 @@ from ...errors import SapbertError
 from ...io.version import __version__
 from ...kb.database import is_encodable
 from ...kb.knowledge_base import KnowledgeBase
+from ...linking.candidates import Candidate
 from ...linking.certainty import judge_link
 from ...linking.link import Linked
 from ...linking.options import LinkOptions, change_options
@@ -160,14 +162,28 @@ def describe_candidate(
     }
 
 
+def list_scores(candidates: Iterable[Candidate]) -> list[float]:
+    """Return the scores of candidates, of 100, none of them higher than one before.
+
+    The first has its probability, the others have their cosine. The learned order is
+    not that of the cosines, but clients sort by the score, as the protocol has it.
+    """
+    scores = (
+        one["score"] if one["probability"] is None else one["probability"]
+        for one in candidates
+    )
+    return [round(100 * score, 2) for score in accumulate(scores, min)]
+
+
 def describe_found(text: str, linked: Linked) -> list[dict[str, Any]]:
     """Return the candidates of a query."""
     match = is_match(text, linked)
+    scores = list_scores(linked.candidates)
     return [
         describe_candidate(
             one,
             one["alias"] if one["alias"] != one["name"] else "",
-            round(100 * one["score"], 2),
+            scores[place],
             match=match and place == 0,
         )
         for place, one in enumerate(linked.candidates)
