@@ -42,6 +42,7 @@ class Source(NamedTuple):
         bare: Pattern of ids that are often written without a prefix.
         page: Pattern of an id and the address of its page, {} = the groups in turn.
         fhir: Address of its code system in FHIR.
+        fhir_prefixed: Whether its codes in FHIR have the prefix, as in "HP:0001945".
         omop: What OMOP calls it.
         columns: Names of columns with its codes, as `column_key` returns them.
     """
@@ -54,6 +55,7 @@ class Source(NamedTuple):
     bare: str = ""
     page: tuple[str, str] | None = None
     fhir: str = ""
+    fhir_prefixed: bool = False
     omop: str = ""
     columns: tuple[str, ...] = ()
 

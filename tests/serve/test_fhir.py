@@ -221,6 +221,64 @@ def test_a_translation_with_parameters_of_r5_is_refused(fhir, name):
     check_error(answer, 422, "invalid")
 
 
+HPO = "http://human-phenotype-ontology.org"
+# An ontology gives codes without the prefix, UMLS those of HPO with it
+PHENOTYPES = [
+    Concept("HP:0001945", ["Fever"], codes={"HP": ["0001945"]}, parents=["C2"]),
+    Concept("C2", ["Abnormal temperature"], codes={"HPO": ["HP:0004370"]}),
+    Concept(
+        "C3",
+        ["Febrile convulsion"],
+        codes={"MSH": ["D003294"], "ICD10CM": ["R56.0"]},
+        related_codes={"broader": {"HP": ["0002373"]}},
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def phenotypes(open_local, make_kb, tmp_path_factory) -> LocalClient:
+    folder = tmp_path_factory.mktemp("phenotypes")
+    return open_local(make_kb(folder, PHENOTYPES, backend="exact"))
+
+
+@pytest.mark.parametrize("prefix", ["", "HP:"])
+@pytest.mark.parametrize("number", ["0001945", "0004370"])
+def test_a_code_may_have_the_prefix_of_its_vocabulary(phenotypes, prefix, number):
+    """Clients ask for HP:0001945, of which the knowledge base had 0001945."""
+    query = {"system": HPO, "code": f"{prefix}{number}"}
+    assert check(phenotypes.get("/fhir/CodeSystem/$lookup", query))
+    found = check(phenotypes.get("/fhir/CodeSystem/$validate-code", query))
+    assert found["parameter"][0] == {"name": "result", "valueBoolean": True}
+    assert translate(phenotypes, **query)
+    wrong = {"system": HPO, "code": f"MP:{number}"}
+    check_error(phenotypes.get("/fhir/CodeSystem/$lookup", wrong), 404, "not-found")
+
+
+def test_codes_of_hpo_have_its_prefix_as_in_fhir(phenotypes):
+    for query in ({}, {"filter": "fever"}, {"count": 1}):
+        found = check(phenotypes.get("/fhir/ValueSet/$expand", {"url": HPO, **query}))
+        codes = [one["code"] for one in found["expansion"]["contains"]]
+        assert codes == ["HP:0001945", "HP:0004370"][: 1 if query else 2]
+    query = {"system": HPO, "code": "HP:0001945", "property": "parent"}
+    answer = phenotypes.get("/fhir/CodeSystem/$lookup", query)
+    parent = check(answer)["parameter"][-1]["part"][-1]
+    assert parent == {"name": "value", "valueCode": "HP:0004370"}
+    own = {"system": "urn:spacy-sapbert:concepts", "targetsystem": HPO}
+    assert translate(phenotypes, **own, code="HP:0001945") == [
+        ("relatedto", "HP:0001945", "Fever")
+    ]
+
+
+def test_related_codes_have_the_prefix_or_not(phenotypes):
+    mesh = {"system": "urn:spacy-sapbert:MSH", "targetsystem": HPO}
+    for code in ("D003294", "MESH:D003294"):
+        found = translate(phenotypes, **mesh, code=code)
+        assert found == [("wider", "HP:0002373", None)]
+    for code in ("0002373", "HP:0002373"):
+        found = translate(phenotypes, system=HPO, code=code, targetsystem=ICD)
+        assert found == [("narrower", "R56.0", "Febrile convulsion")]
+
+
 ALL = f"{ICD}?fhir_vs"
 
 

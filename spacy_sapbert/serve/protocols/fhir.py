@@ -281,9 +281,10 @@ def find_matches(
             if source in target.sources:
                 own = find_concepts(kb, target, other)
                 shown = choose_display(own[0], target) if own else ""
-                yield Match(EQUIVALENCES[relation], target.url, other, shown)
-    if system.sources:
-        for cui, relation in kb.store.find_related_codes(system.sources, code):
+                kind = EQUIVALENCES[relation]
+                yield Match(kind, target.url, target.show(other), shown)
+    for spelled in system.list_spellings(code) if system.sources else ():
+        for cui, relation in kb.store.find_related_codes(system.sources, spelled):
             if concept_of := kb.concept(cui):
                 kind = EQUIVALENCES[INVERSE.get(relation, relation)]
                 for other in codes_of(concept_of, target):
@@ -350,7 +351,8 @@ def list_page(
     total = count_codes(kb, system)
     if given.count is None and total - given.offset > MOST:
         raise too_costly(total, "Send `count` and `offset`.")
-    return total, kb.store.list_codes(system.sources, count, given.offset)
+    codes = kb.store.list_codes(system.sources, count, given.offset)
+    return total, [*map(system.show, codes)]
 
 
 def expand(kb: KnowledgeBase, given: Expand) -> dict[str, Any]:

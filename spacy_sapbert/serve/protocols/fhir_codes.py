@@ -18,6 +18,7 @@ OWN = "urn:spacy-sapbert:concepts"  # the ids of the knowledge base itself
 PREFIX = "urn:spacy-sapbert:"  # of systems that have no address in FHIR
 ALL = "?fhir_vs"  # ending of the address of the value set of a whole code system
 SYSTEMS = {normalize_prefix(each.name): each.fhir for each in SOURCES if each.fhir}
+PREFIXED = {each.fhir for each in SOURCES if each.fhir_prefixed}
 # Languages of UMLS → BCP 47.
 LANGUAGES = {"eng": "en", **{umls: code for code, umls in CODES.items()}}
 
@@ -29,15 +30,38 @@ class CodeSystem:
     Attributes:
         url: Its address.
         sources: The vocabularies whose codes it has; empty = the ids of the concepts.
+        is_prefixed: Its codes have the prefix of the vocabulary, as in "HP:0001945".
     """
 
     url: str
     sources: tuple[str, ...] = ()
+    is_prefixed: bool = False
 
     @property
     def name(self) -> str:
         """A name for people."""
         return self.sources[0] if self.sources else "concepts"
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its codes, whether they have it or not."""
+        return normalize_prefix(self.name)
+
+    def list_spellings(self, code: str) -> tuple[str, ...]:
+        """Return a code, and the same without the prefix of its vocabulary or with it.
+
+        A knowledge base has either: an ontology gives it codes without the prefix, and
+        UMLS those of HPO with it.
+        """
+        prefix, _, local = code.partition(":")
+        bare = local if local and normalize_prefix(prefix) == self.prefix else code
+        return (*dict.fromkeys((code, bare, f"{self.prefix}:{bare}")),)
+
+    def show(self, code: str) -> str:
+        """Return a code of the knowledge base as FHIR has it."""
+        if self.is_prefixed and ":" not in code:
+            return f"{self.prefix}:{code}"
+        return code
 
 
 # A knowledge base does not change, and to count all codes takes long.
@@ -58,7 +82,10 @@ def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     for source in (*kb.store.sources_of_codes, *kb.store.sources_of_related_codes):
         url = SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
         sources.setdefault(url, []).append(source)
-    named = [CodeSystem(url, (*dict.fromkeys(some),)) for url, some in sources.items()]
+    named = (
+        CodeSystem(url, (*dict.fromkeys(some),), url in PREFIXED)
+        for url, some in sources.items()
+    )
     return [CodeSystem(OWN), *named]
 
 
@@ -74,9 +101,16 @@ def find_system(kb: KnowledgeBase, url: str) -> CodeSystem | None:
 
 
 def find_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
-    """Return the concepts of a code: for most codes one."""
-    cuis = kb.store.cuis_with_code(system.sources, code) if system.sources else [code]
-    return [concept for concept in map(kb.concept, cuis) if concept is not None]
+    """Return the concepts of a code: for most codes one.
+
+    The code may have the prefix of its vocabulary or not.
+    """
+    cuis = [code]
+    if system.sources:
+        rows = kb.store.find_codes(system.sources, system.list_spellings(code))
+        cuis = [cui for cui, *_ in rows]
+    concepts = map(kb.concept, dict.fromkeys(cuis))
+    return [concept for concept in concepts if concept is not None]
 
 
 def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
@@ -84,7 +118,7 @@ def codes_of(concept: Concept, system: CodeSystem) -> list[str]:
     if not system.sources:
         return [concept.cui]
     codes = (concept.codes.get(source, []) for source in system.sources)
-    return [*dict.fromkeys(chain.from_iterable(codes))]
+    return [*dict.fromkeys(map(system.show, chain.from_iterable(codes)))]
 
 
 def codes_of_cuis(
