@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from spacy_sapbert.serve.protocols.fhir import OPERATIONS
+from spacy_sapbert.serve.protocols.fhir_codes import OWN
 from spacy_sapbert.vocabularies.concepts import Concept
 from tests.golden import read_golden
 
@@ -263,7 +264,7 @@ def test_codes_of_hpo_have_its_prefix_as_in_fhir(phenotypes):
     answer = phenotypes.get("/fhir/CodeSystem/$lookup", query)
     parent = check(answer)["parameter"][-1]["part"][-1]
     assert parent == {"name": "value", "valueCode": "HP:0004370"}
-    own = {"system": "urn:spacy-sapbert:concepts", "targetsystem": HPO}
+    own = {"system": OWN, "targetsystem": HPO}
     assert translate(phenotypes, **own, code="HP:0001945") == [
         ("relatedto", "HP:0001945", "Fever")
     ]
@@ -277,6 +278,25 @@ def test_related_codes_have_the_prefix_or_not(phenotypes):
     for code in ("0002373", "HP:0002373"):
         found = translate(phenotypes, system=HPO, code=code, targetsystem=ICD)
         assert found == [("narrower", "R56.0", "Febrile convulsion")]
+
+
+def test_spellings_of_a_vocabulary_are_one_code_system(open_local, make_kb, tmp_path):
+    """HPO writes cross references to ICD-9 and ICD9, which were two code systems."""
+    concepts = [
+        Concept("C1", ["Fever"], codes={"ICD-9": ["780.6"], "MSH": ["D005334"]}),
+        Concept("C2", ["Headache"], codes={"ICD9": ["784.0"]}),
+        Concept("C3", ["Rash"], related_codes={"related": {"icd9": ["782.1"]}}),
+    ]
+    client = open_local(make_kb(tmp_path, concepts, backend="exact"))
+    listed = check(client.get("/fhir/metadata?mode=terminology"))["codeSystem"]
+    addresses = [one["uri"].rpartition(":")[2] for one in listed]
+    assert addresses == ["concepts", "ICD-9", "MSH"]
+    for name in ("ICD-9", "ICD9", "icd9"):
+        url = f"urn:spacy-sapbert:{name}"
+        found = check(client.get("/fhir/ValueSet/$expand", {"url": url}))
+        codes = [one["code"] for one in found["expansion"]["contains"]]
+        assert codes == ["780.6", "784.0"]
+        assert translate(client, system=url, code="782.1", targetsystem=OWN)
 
 
 ALL = f"{ICD}?fhir_vs"

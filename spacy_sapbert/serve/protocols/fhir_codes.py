@@ -78,26 +78,30 @@ def count_codes(kb: KnowledgeBase, system: CodeSystem) -> int:
 
 def list_systems(kb: KnowledgeBase) -> list[CodeSystem]:
     """Return the code systems of the knowledge base, its own ids first."""
-    sources: dict[str, list[str]] = {}
+    sources: dict[str, dict[str, None]] = {}
     for source in (*kb.store.sources_of_codes, *kb.store.sources_of_related_codes):
-        url = SYSTEMS.get(normalize_prefix(source), f"{PREFIX}{source}")
-        sources.setdefault(url, []).append(source)
-    named = (
-        CodeSystem(url, (*dict.fromkeys(some),), url in PREFIXED)
-        for url, some in sources.items()
-    )
-    return [CodeSystem(OWN), *named]
+        sources.setdefault(normalize_prefix(source), {})[source] = None
+    systems = [CodeSystem(OWN)]
+    for prefix, (first, *others) in sources.items():
+        url = SYSTEMS.get(prefix, f"{PREFIX}{first}")
+        systems.append(CodeSystem(url, (first, *others), url in PREFIXED))
+    return systems
 
 
 def find_system(kb: KnowledgeBase, url: str) -> CodeSystem | None:
     """Return the code system with an address, or of the value set with it.
+
+    An address may have any name that the vocabulary has in the knowledge base.
 
     Args:
         url: A version after `|` is not read: the knowledge base does not have the
             versions of its vocabularies.
     """
     address = url.partition("|")[0].removesuffix(ALL)
-    return next((one for one in list_systems(kb) if one.url == address), None)
+    for system in list_systems(kb):
+        if address in (system.url, *(f"{PREFIX}{name}" for name in system.sources)):
+            return system
+    return None
 
 
 def find_concepts(kb: KnowledgeBase, system: CodeSystem, code: str) -> list[Concept]:
