@@ -126,6 +126,13 @@ def test_pages_install_nothing_by_a_name_that_no_index_has(page):
     assert not re.search(r"pip install \S*spacy.sapbert\b(?!\S*/)", text)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_add_extras_to_a_checkout_that_stays_editable(page):
+    """Without `-e`, pip replaces the link to the checkout by a copy of it."""
+    text = page.read_text("utf8")
+    assert not re.search(r'pip install (?!([^`\n]* )?-e )[^`\n]*"\.\[', text)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_docs_import_public_names_only(page):
     text = page.read_text("utf8")

@@ -14,7 +14,7 @@ from .options import (
 from .serve import LIBRARIES as SERVE_LIBRARIES
 
 LIBRARIES = (*SERVE_LIBRARIES, "mcp")
-INSTALL = '".[mcp]"'
+INSTALL = '-c constraints.txt -e ".[mcp]"'
 
 
 @app.command("mcp")

@@ -20,7 +20,7 @@ from .options import (
 )
 
 LIBRARIES = ("fastapi", "prometheus_client", "uvicorn")
-INSTALL = '".[serve]"'
+INSTALL = '-c constraints.txt -e ".[serve]"'
 
 
 @app.command("serve")

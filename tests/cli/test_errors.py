@@ -1,6 +1,7 @@
 """The errors of all commands: a code, one line, no text, and nothing is written."""
 
 import re
+import sys
 
 import pytest
 import torch
@@ -145,3 +146,11 @@ def test_an_error_names_skip_only_if_the_command_has_it(
         output = invoke(*words, "--on-error", "skip").output
         assert "Expected" in output
         assert "--on-error skip" not in output
+
+
+@pytest.mark.parametrize("extra", ["serve", "mcp"])
+def test_a_service_without_its_packages_names_their_extra(extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    shown = " ".join(invoke(extra, "kb", code=1).output.split())
+    assert "[E521] Expected fastapi to be installed" in shown
+    assert f'Run `pip install -c constraints.txt -e ".[{extra}]"`.' in shown
