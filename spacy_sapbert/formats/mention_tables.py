@@ -46,6 +46,11 @@ LINK = Layout(
     header=("text", "cui"),
 )
 MAP = Layout("`map`", f"mention={TERM},ids={CHOSEN}", header=(TERM, CHOSEN))
+# Of two columns, `id` has the ids; beside others it may be of the document.
+PAIRS = tuple(
+    Layout("mentions", f"mention={name},ids=id", header=(name, "id"), width=2)
+    for name in ("mention", "term")
+)
 ROLES = Roles(
     names={
         "mention": ("mention", "span", "mentiontext", "spantext", "term", "text"),
@@ -64,7 +69,7 @@ ROLES = Roles(
     },
     needed=(("mention",), ("ids",)),
     example="mention=span,ids=code,doc=filename,start=off0,end=off1",
-    layouts=(MAP, LINK),
+    layouts=(MAP, LINK, *PAIRS),
     private=True,
     also=" Lines `mention||id` need none.",
 )
@@ -116,7 +121,7 @@ class MentionRows:
         self.path, self.layout = path, columns.layout
         self.bars, self.bars_join_parts = bars, bars_join_parts
         # a cell of our own tables may have a quote that prevents a formula
-        self.undefuse = self.layout is not None and is_text
+        self.undefuse = self.layout in (MAP, LINK) and is_text
         self.places = {column.role: column.place for column in columns.chosen}
 
     def read(self, number: int, fields: list[str]) -> Found | None:

@@ -63,6 +63,10 @@ def test_read_corpus_errors_of_options_and_of_whole_files(tmp_path):
         ("a;b;c\n1;fever;C1\n", {"columns": "mention=b,ids=c"}, [("fever", [["C1"]])]),
         ("fever$C1\n", {"columns": "mention=1,ids=2", "delimiter": "$"}, 1),
         ("mention,ids,lang\nfever,C1\n", {}, [("fever", [["C1"]])]),
+        # of two columns `id` has the ids; beside others it is of the document
+        ("mention,id\nfever,C1|C2\n", {}, [("fever", [["C1", "C2"]])]),
+        ("ID,Term\nC1,fever\n", {}, [("fever", [["C1"]])]),
+        ("id,mention,ids\nd1,fever,C1\n", {}, [("fever", [["C1"]])]),
     ],
 )
 def test_table_of_mentions_has_any_columns(text, options, mentions, tmp_path):
@@ -80,11 +84,28 @@ def test_table_of_mentions_never_shows_what_may_be_texts(tmp_path):
     error = fail(path)
     assert error.startswith(f"[E410] {path}:1: ")
     assert not re.search("Miller|asthma", error)
-    path.write_text("term,id\nasthma,C1\n")
-    assert "--columns mention=term,ids=" not in fail(path)
     # a row without its id is no annotation that there is none
     path.write_text("mention,ids\nfever\n")
     assert re.match(r"\[E117].*table.csv:2: .*2 fields.*got 1", fail(path))
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("text,id", "mention=text,ids=id"),
+        ("term,id,type", "mention=term,ids=id,type=type"),
+        ("term,icd10,id", "mention=term,ids=icd10,doc=id"),
+        ("doc_id,term,umls", "doc=doc_id,mention=term,ids=umls"),
+        # no column can have the ids
+        ("term,start,end", "mention=span,ids=code,doc=filename,start=off0,end=off1"),
+    ],
+)
+def test_the_error_of_a_table_of_mentions_has_columns_to_paste(
+    header, columns, tmp_path
+):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{header}\n{','.join('x' * len(header.split(',')))}\n")
+    assert f"Say it: `--columns {columns}`;" in fail(path)
 
 
 # a good line of each format, and bad ones; "fever" in them must not be shown

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Layout(NamedTuple):
         header: Columns that tell it from other tables; empty = it has no header.
         files: Pattern of the names of its files, if it has no header.
         id: Pattern of its ids, which its first row begins with, if it has no header.
-        width: Of its rows, if it has no header; 0 = any.
+        width: Of its rows; 0 = any.
         delimiter, comment: Between its fields, and before its comments, if it has no
             header.
         prefix: Before its ids.
@@ -77,10 +78,12 @@ class Layout(NamedTuple):
 
     def matches(self, path: Path, row: Sequence[str], keys: Sequence[str]) -> bool:
         """Return whether a table is this one, by its name and its first row."""
+        if self.width not in (0, len(row)):
+            return False
         if self.header:
             return {*map(column_key, self.header)} <= {*keys}
         is_one = bool(row) and re.fullmatch(self.id, row[0].strip()) is not None
-        return is_one and self.has_name(path) and self.width in (0, len(row))
+        return is_one and self.has_name(path)
 
     def has_name(self, path: Path) -> bool:
         """Return whether a file without a header has the name of the table."""
@@ -350,14 +353,27 @@ def guess_columns(
 
 def suggest(chosen: Sequence[Column], first: Sequence[str], roles: Roles) -> str:
     """Return a value of `--columns` for a table: what is known, and a column for each
-    role that is needed."""
+    role that is needed.
+
+    If no other column can have the role, it is one with such a name that was taken for
+    something not needed; if there is none either, the value is `roles.example`.
+    """
     parts = {column.place: column for column in chosen}
     lacking = roles.lacks({column.role for column in chosen})
+    needed = {*chain(*roles.needed)}
     for role, *_ in lacking:
         free = [p for p in range(len(first)) if p not in parts or parts[p].source]
         ends = [p for p in free if column_key(first[p]).endswith(role)]
-        if free := ends or [p for p in free if p in parts] or free:
-            parts[free[0]] = Column(role, free[0])
+        free = ends or [p for p in free if p in parts] or free
+        free = free or [
+            place
+            for place, column in parts.items()
+            if column.role not in needed
+            and column_key(first[place]).endswith(role.removesuffix("s"))
+        ]
+        if not free:
+            return roles.example
+        parts[free[0]] = Column(role, free[0])
     return ",".join(
         f'"{text}"' if "," in text else text
         for place, column in sorted(parts.items())
