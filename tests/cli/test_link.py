@@ -81,6 +81,16 @@ def test_link_reads_the_standard_input(sample_kb):
     assert [entity["text"] for entity in data["entities"]] == ["fever", "aspirin"]
 
 
+def test_link_of_a_text_from_the_standard_input_says_how_to_pass_it(sample_kb):
+    for text in ("Fever and seizures\n", "[1]\n", '{"text": "fever"}\nand a cough\n'):
+        error = invoke("link", sample_kb, "-", input=text, code=1).stderr
+        assert re.search(r"E117\] stdin:[12]: .*`--input-format text`", error)
+        assert not re.search("seizures|cough", error)
+    for line in ('{"text": "fever"\n', '{"text": 1}\n'):
+        error = invoke("link", sample_kb, "-", input=line, code=1).stderr
+        assert "--input-format" not in error
+
+
 @Language.component("test_link_inputs_bad", assigns=["doc.ents"])
 def find_bad(doc: Doc) -> Doc:
     if "bad" in doc.text:

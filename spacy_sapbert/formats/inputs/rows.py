@@ -16,7 +16,7 @@ from ...io.tables.delimited import Row as TableRow
 from ...io.tables.delimited import end_lines, find_separator, split_rows
 from ...io.tables.files import EXCEL, fit_rows, open_rows
 from ...io.tables.headers import find_columns
-from ..documents import Document, OnError, open_input
+from ..documents import STDIN_NAME, Document, OnError, open_input
 
 Row = tuple[int, Mapping[str, Any]]  # line or row number, from 1, and its columns
 
@@ -33,6 +33,9 @@ COLUMNS = Columns()
 DELIMITERS = ",;\t"
 TEXT_LINES = 20_000  # of a text in quotes
 DEEPEST = 200  # levels of JSON
+STDIN_FIX = (
+    "The standard input is read as JSONL: if it is one text, pass `--input-format text`"
+)
 FIX = (
     "Pass the names of its columns as `--text` and `--id`, and as `--keep` those to "
     "keep."
@@ -143,7 +146,11 @@ def parse_line(line: str, path: Path, number: int) -> dict[str, Any]:
             got = f"no valid JSON ({error})"
     if isinstance(row, dict):
         return row
-    raise wrong_document(path, number, "its fields in a JSON object", got)
+    expected = "its fields in a JSON object"
+    if path == Path(STDIN_NAME) and not line.lstrip().startswith("{"):
+        fix = f"{STDIN_FIX}, or correct the line."
+        raise wrong_document(path, number, expected, got, fix)
+    raise wrong_document(path, number, expected, got)
 
 
 def read_json_rows(
@@ -228,9 +235,14 @@ def name_columns(
         yield number, dict(zip(header, cells, strict=True))
 
 
-def wrong_document(path: Path, line: int, expected: str, got: str) -> SapbertError:
+def wrong_document(
+    path: Path,
+    line: int,
+    expected: str,
+    got: str,
+    fix: str = "Correct the line, or name other columns with `--text` and `--id`.",
+) -> SapbertError:
     return SapbertError(
         "E117",
-        f"{path}:{line}: Expected a document with {expected}, but got {got}. Correct "
-        "the line, or name other columns with `--text` and `--id`.",
+        f"{path}:{line}: Expected a document with {expected}, but got {got}. {fix}",
     )
