@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from ..errors import SapbertError, find_place, refused_by_system
 from ..io import writing
-from ..io.system import END_SIGNALS
+from ..io.system import END_SIGNALS, STREAM
 from ..io.terminal import msg, printable
 from ..io.version import SITE, __version__
 
@@ -272,7 +272,7 @@ def keep_inputs(*outputs: Path | None) -> None:
     values = get_current_context().params.values()
     given = chain.from_iterable(v if isinstance(v, list) else [v] for v in values)
     # the outputs are among them, each once
-    paths = Counter(path for path in given if isinstance(path, Path))
+    paths = Counter(p for p in given if isinstance(p, Path) and p != STREAM)
     inputs = paths - Counter(filter(None, outputs))
     for output in filter(None, outputs):
         place = writing.real_place(output)

@@ -12,6 +12,7 @@ from ..errors import SapbertError
 from ..formats.format_table import FORMATS, list_formats
 from ..formats.inputs.rows import COLUMNS
 from ..io.progress import format_count, format_time
+from ..io.system import STREAM
 from ..io.terminal import msg, printable
 from ..linking.candidates import CANDIDATES
 from .app import app, keep_inputs
@@ -97,7 +98,7 @@ def link(
         None,
         "--output",
         "-o",
-        help="File, or folder for parts. [the terminal]",
+        help="File, or folder for parts. [-, the standard output]",
         **OUTPUT,
     ),
     format: str | None = typer.Option(
@@ -173,6 +174,7 @@ def link(
     """
     from ..pipeline.link_files import LinkJob, link_files
 
+    output = None if output == STREAM else output
     keep_inputs(output)
     detector, name = choose_pipeline(kb, pipeline)
     job = LinkJob(

@@ -18,6 +18,7 @@ from ..io.reading import (
     not_utf8_but_utf16,
     read_blocks,
 )
+from ..io.system import STREAM
 from ..io.tables.delimited import decode_blocks
 from .gold import GoldMention
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 TEXT_SUFFIXES = (".txt", ".txt.gz")
 ID, FIELDS = "id", "fields"  # of a document, in `doc.user_data`
-STDIN = Path("-")
 STDIN_NAME = "stdin"  # in the ids of documents, and in errors
 BYTES_PER_CHARACTER = 6  # at the most: UTF-8 needs 4, JSON writes "\u0000"
 ROOM = 1 << 16  # bytes of a line for what is not text
@@ -69,7 +69,7 @@ def raise_error(error: SapbertError) -> NoReturn:
 
 def open_input(path: Path, encoding: str = "utf-8") -> tuple[Path, Iterator[bytes]]:
     """Return the name of a file in errors, and its blocks, in UTF-8."""
-    if path == STDIN:
+    if path == STREAM:
         stream = cast(BufferedReader, sys.stdin.buffer)
         path, blocks = Path(STDIN_NAME), iter(partial(stream.read1, BLOCK_BYTES), b"")
     else:

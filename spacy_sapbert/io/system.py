@@ -17,6 +17,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+STREAM = Path("-")  # the standard input or output, in place of a file
 HANG_UP: Any = getattr(signal, "SIGHUP", None)  # of a terminal that is closed
 END_SIGNALS: list[Any] = [signal.SIGINT, signal.SIGTERM]
 if HANG_UP is not None:

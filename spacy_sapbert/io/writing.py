@@ -21,7 +21,7 @@ from tempfile import TemporaryFile, mkdtemp, mkstemp
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from ..errors import SapbertError, is_folder, not_written, refused_by_system
-from .system import lock_handle, open_folder, remove_open, sync_path
+from .system import STREAM, lock_handle, open_folder, remove_open, sync_path
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of headers of Linux
 # A planted pipe must not block, and a planted link must not lead elsewhere.
@@ -97,8 +97,14 @@ def check_replaceable(path: Path) -> None:
 
     It is a device, a pipe or a socket, or a link to one: that of the standard output
     links to whatever this is, maybe to a file. Or it is in a version of a knowledge
-    base.
+    base. Or it is `-`, the standard output.
     """
+    if path == STREAM:
+        raise SapbertError(
+            "E003",
+            "Expected a file or folder to write, but - is the standard output. Name a "
+            "file.",
+        )
     with suppress(OSError):
         mode = path.stat().st_mode
         linked = path.is_symlink() and Path("/dev") in path.absolute().parents

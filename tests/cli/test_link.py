@@ -91,6 +91,37 @@ def test_link_of_a_text_from_the_standard_input_says_how_to_pass_it(sample_kb):
         assert "--input-format" not in error
 
 
+def test_link_reads_the_standard_input_and_writes_the_standard_output(
+    sample_kb, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["link", sample_kb, "-", "--format", "jsonl", "-o", "-"]
+    result = invoke(*words, input='{"text": "fever"}\n', code=0)
+    (entity,) = json.loads(result.stdout)["entities"]
+    assert entity["cui"] == "C0000004"
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "verify KB - --column term --id id -o -",
+        "map KB - --column term -o -",
+        "evaluate KB - -o -",
+        "concepts - -o -",
+        "kb dump KB -o -",
+    ],
+)
+def test_a_command_without_streams_does_not_write_a_file_of_their_name(
+    command, sample_kb, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    words = [sample_kb if word == "KB" else word for word in command.split()]
+    error = invoke(*words, code=1).stderr
+    assert re.search(r"E003\] Expected a file .*, but - is the standard output", error)
+    assert not [*tmp_path.iterdir()]
+
+
 @Language.component("test_link_inputs_bad", assigns=["doc.ents"])
 def find_bad(doc: Doc) -> Doc:
     if "bad" in doc.text:

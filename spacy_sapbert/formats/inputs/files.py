@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ...errors import SapbertError
 from ...io.reading import UTF8_MARK, check_file, read_blocks
-from ..documents import STDIN, STDIN_NAME
+from ...io.system import STREAM
+from ..documents import STDIN_NAME
 from ..format_table import file_ending, list_formats
 
 TEXT, BRAT, JSON_LINES = "text", "brat", "jsonl"
@@ -164,7 +165,7 @@ def list_files(
     Without a format those with the ending of the folder, if that is one of a table,
     else all `.txt` files.
     """
-    if path == STDIN:
+    if path == STREAM:
         check_format(format, "the standard input", list_formats("streamed"))
         return [InputFile(path, STDIN_NAME, format or JSON_LINES)]
     if not path.is_dir():
@@ -203,7 +204,7 @@ def list_inputs(
     check_format(format, "documents", list_formats("endings"))
     counts = Counter[str]() if left_out is None else left_out
     files = [file for path in paths for file in list_files(path, format, counts)]
-    if sum(file.path == STDIN for file in files) > 1:
+    if sum(file.path == STREAM for file in files) > 1:
         raise SapbertError(
             "E423",
             "Expected the standard input, `-`, once, but got it twice. Pass it once.",
@@ -220,7 +221,7 @@ def count_documents(files: Iterable[InputFile]) -> int | None:
     for path, _, format in files:
         if format == TEXT or format in list_standoff():
             total += 1
-        elif format == JSON_LINES and path != STDIN and path.suffix != ".gz":
+        elif format == JSON_LINES and path != STREAM and path.suffix != ".gz":
             total += sum(block.count(b"\n") for block in read_blocks([path]))
         elif format == "parquet":
             from ...io.tables.parquet import count_rows

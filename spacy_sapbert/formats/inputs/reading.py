@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import SapbertError
 from ...io.reading import check_not_empty
+from ...io.system import STREAM
 from ..corpus import open_corpus
 from ..documents import (
-    STDIN,
     Document,
     OnError,
     open_input,
@@ -111,7 +111,7 @@ class DocumentReader:
     def read_file(self, file: InputFile) -> Iterator[Document]:
         path, name, format = file
         is_standoff = format in list_standoff()
-        if path != STDIN and not is_standoff and not path.stat().st_size:
+        if path != STREAM and not is_standoff and not path.stat().st_size:
             if format in ("spacy", "parquet", "biocxml", "biocjson"):
                 check_not_empty(path, f"documents in the format {format}")
             self.empty.append(path)
