@@ -93,5 +93,8 @@ def verify(
                 f"{counts[OTHER]:,}"
             )
         msg.good(f"Wrote {output}")
-    if any(counts[verdict] for verdict in chosen):
+    failing = [f"{counts[v]:,} {v}" for v in dict.fromkeys(chosen) if counts[v]]
+    if failing and not quiet:
+        msg.warn(f"Exit code {FAILED}, by `--fail-on`: {', '.join(failing)}")
+    if failing:
         raise typer.Exit(FAILED)

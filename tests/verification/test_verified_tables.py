@@ -138,7 +138,21 @@ def test_the_job_of_the_page_ends_on_what_a_mapping_says(kb, tmp_path, claim):
             if (verdict in ("wrong", "retired")) == failing and verdict != "unknown"
         ]
         write_claims(path, claims)
-        invoke("verify", kb.folder, path, *words, code=int(failing and bool(claims)))
+        code = int(failing and bool(claims))
+        said = "Exit code 1, by `--fail-on`: "
+        shown = invoke("verify", kb.folder, path, *words, code=code).stderr
+        assert (said in shown) == bool(code)
+        shown = invoke("verify", kb.folder, path, *words, "--quiet", code=code).output
+        assert said not in shown
+
+
+def test_a_job_that_fails_says_by_which_verdicts(kb, tmp_path):
+    path = tmp_path / "in.csv"
+    write_table(path, HEADER, ROWS)
+    words = ["--column", "term", "--id", "code", "-o", tmp_path / "out.csv"]
+    words += ["--fail-on", "unknown,wrong"]
+    shown = invoke("verify", kb.folder, path, *words, code=1).stderr
+    assert shown.endswith("⚠ Exit code 1, by `--fail-on`: 2 unknown, 1 wrong\n")
 
 
 def test_stopped_run_continues(kb, tmp_path, monkeypatch):
