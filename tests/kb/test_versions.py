@@ -352,6 +352,17 @@ def test_load_kb_of_a_version_or_without_current_says_what_to_do(own_kb, tmp_pat
         load_kb(own_kb / "v1")
     with pytest.raises(SapbertError, match=f"E303.*Name {re.escape(str(own_kb))}"):
         load_kb(own_kb.parent)
+    folder = tmp_path / "several"
+    for number, named in enumerate(
+        ("a", "a, {}/b", "a, {}/b, {}/c", "a, {}/b, {}/c, …")
+    ):
+        (folder / "abcd"[number]).mkdir(parents=True)
+        (folder / "abcd"[number] / "CURRENT").touch()
+        count = f"{number + 1}. Name one:" if number else "one. Name"
+        said = f"it is a folder with {count} {folder}/{named.format(*[folder] * 2)}."
+        with pytest.raises(SapbertError) as caught:
+            load_kb(folder)
+        assert str(caught.value).endswith(said)
     pipeline = tmp_path / "pipeline"
     inside = Path(shutil.copytree(own_kb, pipeline / "sapbert_linker" / "kb"))
     (pipeline / "config.cfg").touch()

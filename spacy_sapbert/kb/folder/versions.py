@@ -32,6 +32,7 @@ LARGE = 1 << 26
 LARGE_SUFFIXES = (".i16", ".f32", ".hnsw", ".safetensors", ".data")
 ENTRY_POINTS = "spacy_sapbert_kbs"  # of installed knowledge bases
 PIPELINE_FILE = "config.cfg"
+MOST_NAMED = 3  # knowledge bases in a folder, in an error
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,11 @@ def read_current(folder: Path) -> str:
             use = "`spacy sapbert kb use` chooses the version"
             raise no_kb(folder, reason + use) from None
         if inside := sorted(folder.glob(f"*/{CURRENT}")):
-            reason = f"it is a folder with one. Name {inside[0].parent}"
+            names = ", ".join(str(path.parent) for path in inside[:MOST_NAMED])
+            reason = f"it is a folder with one. Name {names}"
+            if len(inside) > 1:
+                more = ", …" * (len(inside) > MOST_NAMED)
+                reason = f"it is a folder with {len(inside)}. Name one: {names}{more}"
             raise no_kb(folder, reason) from None
         reason = "found no CURRENT. Build one with `spacy sapbert kb build "
         raise no_kb(folder, f"{reason}concepts.jsonl {folder} --encoder …`") from None
