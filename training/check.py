@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from training.trainer.settings import (
     read_config,
 )
 
+SHORT = ".12g"  # a number without the rounding of weasel: 0.30000000000000004
 FOLDERS = ("corpus", "models", "results", "packages")  # in which the steps write
 ROWS = 100_000  # of a vocabulary that are read
 LOCK = Path("project.lock")  # of weasel: what each step was last run with
@@ -187,8 +189,12 @@ def check_trained(
 
 
 def write_alike(line: str) -> str:
-    """Return a line with blanks around each word, and paths written in one way."""
-    return f" {' '.join(Path(word).as_posix() for word in line.split())} "
+    """Return a line with blanks around each word; paths and numbers in one way."""
+    words = [Path(word).as_posix() for word in line.split()]
+    for number, word in enumerate(words):
+        with suppress(ValueError):
+            words[number] = f"{float(word):{SHORT}}"
+    return f" {' '.join(words)} "
 
 
 def check_checkpoint(folder: Path, config: Config) -> None:
@@ -306,7 +312,7 @@ def check_command(
             paths = RunPaths(Path(), Path("models", name, "encoder"))
             needed = {
                 "concepts": [str(vocabulary), " ".join(reading)],
-                "hold-out": [f"--share {held_out}".removesuffix(".0")],
+                "hold-out": [f"--share {held_out:{SHORT}}"],
                 "pairs": [f"--most {most_pairs}"],
                 "train": [paths.encoder.as_posix(), f"--device {device}", *given],
             }

@@ -99,6 +99,22 @@ def test_check_finds_an_encoder_or_a_checkpoint_of_other_settings(
     assert "no `train` in project.lock" in shown
     assert "Remove models/mine/encoder to train again" in shown
     check(*words[:2], "other", *words[3:], code=0)
+    # as weasel writes 0.3, and 1.0
+    line = "python -m training hold-out-names corpus/mine/a.jsonl --share {} --seed 0"
+    steps = {"hold-out": {"script": [line.format("0.30000000000000004")], "deps": []}}
+    Path("project.lock").write_text(json.dumps(steps), "utf8")
+    for share, other in (
+        ("0.30000000000000004", None),
+        ("0.3", None),
+        ("0.25", "0.25"),
+    ):
+        shown = check(*words, "--held-out", share, code=1).output
+        assert ("--share" in shown) == bool(other)
+    steps["hold-out"]["script"] = [line.format(1)]
+    Path("project.lock").write_text(json.dumps(steps), "utf8")
+    assert "--share" not in check(*words, "--held-out", "1.0", code=1).output
+    shown = check(*words, "--held-out", "0.30000000000000004", code=1).output
+    assert "got --share 0.3, no" in " ".join(shown.split())
 
 
 def test_check_says_that_the_licence_of_a_source_stops_the_wheel(

@@ -147,8 +147,8 @@ def hold_out_names(
         raise SapbertError(
             "E106",
             f"Expected {format_count(len(outputs), 'concept')} or more in {concepts} "
-            f"with a synonym to hold out, but got {len(drawn)} with `--share {share}`. "
-            "Raise it, or name a vocabulary with synonyms.",
+            f"with a synonym to hold out, but got {len(drawn)} with `--share "
+            f"{share:g}`. Raise it, or name a vocabulary with synonyms.",
         )
     counts = Counter(concepts=0, held_out=len(drawn))
     lines: list[str] = []

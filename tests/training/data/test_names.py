@@ -138,6 +138,14 @@ def test_few_held_out_names_say_little(tmp_path, monkeypatch, count, is_warned):
     assert ("50 or more names to compare encoders with" in shown) == is_warned
 
 
+def test_a_share_is_shown_as_it_was_written(tmp_path, monkeypatch):
+    """weasel passes 0.30000000000000004 for 0.3."""
+    monkeypatch.chdir(tmp_path)
+    write_concepts(tmp_path / "concepts.jsonl", [Concept("C1", ["fever"])])
+    words = "hold-out-names concepts.jsonl a.jsonl b.tsv --share 0.30000000000000004"
+    assert "`--share 0.3`" in invoke(*words.split(), app=app, code=1).output
+
+
 def test_sample_has_the_concepts_of_each_file_of_mentions(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_names(tmp_path)
