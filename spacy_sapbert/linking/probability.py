@@ -122,7 +122,7 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
     A mention is linked if its score reaches the threshold. Precision is the share of
     right links. Recall counts the mentions that are no true NIL. Accuracy counts right
     links, and true NILs that are not linked. The last two are precision and recall of
-    the mentions that are not linked.
+    the mentions that are not linked, NaN without true NILs.
     """
     first = np.searchsorted(top.scores, thresholds, side="left")
 
@@ -138,7 +138,7 @@ def compute_measures(top: TopScores, thresholds: np.ndarray) -> dict[str, np.nda
             "recall": hits / known,
             "f1": 2 * hits / (linked + known),
             "accuracy": (hits + nil[first]) / total,
-            "nil_precision": nil[first] / first,
+            "nil_precision": np.where(nil[-1] > 0, nil[first] / first, np.nan),
             "nil_recall": nil[first] / (total - known),
         }
 

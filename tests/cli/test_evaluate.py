@@ -1,4 +1,5 @@
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,9 @@ def test_evaluate_writes_results_and_predictions(sample_kb, tmp_path):
     assert "other.jsonl" in shown
     assert "5 mentions (1 without an id, or repeated, are left out)" in shown
     assert "first answer is right 70.0% (29.9% to 92.7%)" in shown
+    # of what has an id, all are in the knowledge base: nothing says anything of NIL
+    assert re.search(r" 0\.5 \(used\) [\d.]+ [\d.]+ – – ", shown)
+    assert all(at["nil_precision"] is None for at in results["links"])
 
 
 @pytest.mark.parametrize(

@@ -405,6 +405,5 @@ def test_what_annotations_add_by_hand():
         (0.7, ((0.3, 0.5), (0.5, 0.5), (0.7, 1.0), (0.8, 1.0))),
     ):
         assert measure_thresholds(top, threshold) == [
-            AtThreshold(threshold=t, precision=p, recall=0.3333, nil_precision=0.0)
-            for t, p in shares
+            AtThreshold(threshold=t, precision=p, recall=0.3333) for t, p in shares
         ]
