@@ -277,7 +277,9 @@ def print_report(kb: "KnowledgeBase", learned: "TeachingReport") -> None:
         (one.text, get_name(kb, one.cui), get_name(kb, one.now), str(one.mentions))
         for one in learned.lost
     ]
-    print_list(wrong, "right before and wrong now", "is", "found now", "mentions")
+    print_list(
+        wrong, "right before, wrong now where not taught", "is", "found now", "mentions"
+    )
     differing = [
         (
             contradiction.concepts[0].text,

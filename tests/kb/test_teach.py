@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -131,6 +132,10 @@ def test_teach_command_reads_links_and_lists_contradictions(own_kb, tmp_path):
         (row,) = [row for row in csv.DictReader(file) if row["mention"] == "fever"]
     found = row["concept"], row["first_now"], row["mentions"]
     assert found == ("C0000004", "C0000005", "1")
+    # "fever" is decided all the same: what is wrong is so in documents left out
+    options = ("--anew", "--force", "--output", tmp_path / "again")
+    shown = invoke("teach", own_kb, path, *options, code=0).output
+    assert re.search(r"\d mentions? right before, wrong now where not taught ", shown)
     last = list_history(own_kb)[-1]
     assert last.taught == 24
     assert 0 < last.right < 1
