@@ -113,7 +113,11 @@ def test_build_kb_that_fails_leaves_nothing(
     built = build_small_kb(concepts_file, own_kb, tiny_encoder, force=True)
     build_small_kb(concepts_file, tmp_path / "kb", tiny_encoder, progress=True)
     printed = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"21 names to embed, about 0\.\d s: in a trial, [\d,]+ a", printed)
+    said = (
+        r"Embedding takes about 0\.\d s: 21 names, in a trial [\d,]+ a second\. Other"
+    )
+    assert re.search(said, printed)
+    assert "Continuing" not in printed
     # Few rows are compared one by one.
     assert (built.index.backend, built.recall) == ("exact", None)
 
@@ -191,6 +195,7 @@ def test_build_kb_stopped_embeds_nothing_again(
     tmp_path,
     monkeypatch,
     two_gpus,
+    capsys,
 ):
     """On another machine too: its device is not a part of the plan."""
     monkeypatch.setattr(row_vectors, "ROWS_AT_ONCE", 4)
@@ -204,9 +209,11 @@ def test_build_kb_stopped_embeds_nothing_again(
     with monkeypatch.context() as patched:
         again = stop_after(row_vectors.embed_some, 4)  # of the six for 21 rows
         patched.setattr(row_vectors, "embed_some", again)
-        build_kb(concepts_file, tmp_path / "kb", **build)
+        build_kb(concepts_file, tmp_path / "kb", **build, progress=True)
     assert contents(tmp_path / "kb") == contents(tmp_path / "whole")
     assert not (tmp_path / ".kb.build").exists()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"that was stopped: (4|8) names are embedded", shown)
 
 
 @pytest.mark.parametrize(

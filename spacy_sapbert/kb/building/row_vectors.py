@@ -178,11 +178,13 @@ def embed_rows(
     sorted_rows, path = names.by_length(), work / VECTORS
     done: int = state["done"] if path.is_file() else 0
     left = len(sorted_rows) - done
+    if progress and done:
+        msg.info(f"Continuing a build that was stopped: {done:,} names are embedded")
     if progress and left and reused is None:
         speed = measure_speed(names, sorted_rows[done:], encoder)
         msg.info(
-            f"{left:,} names to embed, about {format_time(left / speed)}: in a trial, "
-            f"{speed:,.0f} a second"
+            f"Embedding takes about {format_time(left / speed)}: {left:,} names, in a "
+            f"trial {speed:,.0f} a second. Other steps follow, which may take longer"
         )
     path.touch()
     with (
