@@ -95,7 +95,7 @@ EFFECTS = {
 }
 EXCLUDING = frozenset(k for k, effect in EFFECTS.items() if effect is Effect.EXCLUDES)
 EQUAL = 2  # the closeness of a name that is written exactly as the mention
-COMPARED_KEPT = 4_000  # texts, about 1.5 KB each
+COMPARED_KEPT = 10_000  # texts, about 1.5 KB each
 LITTLE = frozenset({"and", "in", "of", "the", "to", "type", "with"})
 AFTER_HEAD = LINKING_WORDS | {"type"}
 SIGNS = frozenset(("<", ">", "=", "\u2264", "\u2265", "%", "positive", "negative"))
