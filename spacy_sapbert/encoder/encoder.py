@@ -34,7 +34,7 @@ ENGINES = ("auto", "torch", "onnx", "spacy_transformers")
 EXPORTED = "onnx"  # folder of an exported encoder, in that of the encoder
 GRAPH_FILE = "encoder.onnx"  # its weights are in encoder.onnx.data
 PRECISIONS = ("float32", "bf16")
-PASSES_AHEAD = 16  # of each thread: their states take up to 1 MB each
+PASSES_AHEAD = 16  # at least: their states take up to 1 MB each
 LEAST_NORM = np.float32(1e-12)
 MAX_CHARACTERS = 1000  # of a name; 25 tokens are far fewer
 MAX_NAMES = 1 << 16  # in one forward pass
@@ -234,7 +234,7 @@ class Encoder:
             ahead = deque[tuple[Batch, Future[States]]]()
 
             def go_on() -> None:
-                while batches and len(ahead) < PASSES_AHEAD * others:
+                while batches and len(ahead) < max(PASSES_AHEAD, 2 * others):
                     batch = batches.popleft()
                     ahead.append((batch, pool.submit(self._compute_states, batch[1])))
 
