@@ -173,6 +173,22 @@ class SapbertLinker(KbComponent):
                 stacklevel=2,
             )
 
+    def warn_of_order(self) -> None:
+        """Warn if only components behind this one find the entities that it links."""
+        nlp = self.nlp
+        if nlp is None or self.spans_key is not None or self.name not in nlp.pipe_names:
+            return
+        names = nlp.pipe_names
+        finding = [n for n in names if "doc.ents" in nlp.get_pipe_meta(n).assigns]
+        place = names.index(self.name)
+        if finding and all(names.index(name) > place for name in finding):
+            warnings.warn(
+                f"[W556] Expected a component that finds entities before {self.name}, "
+                f"but {' and '.join(finding)} come behind it, so nothing is linked. "
+                f"Add it with `nlp.add_pipe(…, before={self.name!r})`.",
+                stacklevel=2,
+            )
+
     def check_kb(self, kb: "KnowledgeBase") -> None:
         kb.check_options(self.options)
 
@@ -282,6 +298,7 @@ class SapbertLinker(KbComponent):
             for span in self.spans(doc):
                 languages.setdefault(doc.vocab.lang, []).append((number, span))
         if not languages:
+            self.warn_of_order()
             return links  # without a knowledge base
         kb = self.kb
         for lang, spans in languages.items():

@@ -189,6 +189,17 @@ def test_linker_sets_the_kb_id_of_the_spans_of_a_group(sample_kb):
         assert "sc" not in nlp(without).spans
 
 
+def test_linker_warns_if_entities_are_found_behind_it(nlp):
+    patterns = [{"label": "X", "pattern": "fever"}]
+    nlp.add_pipe("entity_ruler").add_patterns(patterns)
+    with pytest.warns(UserWarning, match="W556.*entity_ruler.*before='sapbert_linker'"):
+        assert nlp("fever").ents[0]._.cui is None
+    nlp.add_pipe("entity_ruler", "first", first=True).add_patterns(patterns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is found behind it may be for others
+        nlp("cough")
+
+
 def test_displacy_links_to_the_pages_of_concepts(nlp):
     linker = nlp.get_pipe("sapbert_linker")
     doc = mark_words("fever", "頭痛")
