@@ -15,6 +15,7 @@ DOTLESS = re.compile(r"([A-TV-Z]\d[0-9AB])([0-9A-Z]{1,4})", re.IGNORECASE)  # IC
 SNOMED_ID = re.compile(r"(?:\w+:)?(\d{6,18})")
 ZEROS = re.compile(r"(\D*)0*(\d+)")  # which a spreadsheet or a person may leave out
 PARTS = re.compile(r"[|;,+\s]+")
+LISTED = re.compile(r"[,;|]")  # between several ids
 # What a column of terms may have: no blank, a digit, and more than a small number
 IN_COLUMN = re.compile(r"(?!\d{1,4}$)(?=\D*\d)\S+")
 LONG = 5  # characters of an id or code that is one in any case: "p53" is not P53
@@ -127,6 +128,8 @@ def look_up(store: Store, id: str) -> FoundId:
 
 def list_spellings(store: Store, id: str) -> dict[str, None]:
     """Return other ways to write an id: prefix, case, blanks, dot, zeros, digit."""
+    if LISTED.search(id):
+        return dict.fromkeys(filter(None, PARTS.split(id)))
     compact = "".join(id.split())
     like = next(iter(store.preferred_names(1)), ("", ""))[0]
     prefix = like.rpartition(":")[0]

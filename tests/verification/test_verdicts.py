@@ -78,6 +78,7 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     store = load_kb(make_kb(tmp_path / "mesh", [Concept("MESH:D1", ["fever"])])).store
     ids = ("D1", "d1", "X:D1", "MESH_D1")
     assert {find_id(store, id).meant for id in ids} == {("MESH:D1",)}
+    assert find_id(store, "X:1, MESH:D1").meant == ("MESH:D1",)  # not D1 alone
     assert read_term(store, "MESH_D1").cuis == ("MESH:D1",)
 
 
