@@ -43,8 +43,8 @@ class UnknownIds:
             said = self.places[id]
             if number > 1:
                 said = f"{format_count(number, 'mention')}, the first in {said}"
-            if meant := find_id(self.kb.store, id).meant:
-                said += f"; {meant[0]} is written almost so"
+            if hint := find_id(self.kb.store, id).hint:
+                said += f"; {hint}"
             listed.append(f"{show_id(id)} ({said})")
         if listed:
             more = " …" * (len(self.counts) > MOST_LISTED)

@@ -54,6 +54,11 @@ class FoundId(NamedTuple):
         """Whether it is the code of a concept, which can be a name of another."""
         return bool(self.cuis) and not self.replaced and self.names != self.cuis
 
+    @property
+    def hint(self) -> str:
+        """What may be meant, in words; "" = nothing is written almost so."""
+        return f"{self.meant[0]} is written almost so" if self.meant else ""
+
 
 def find_id(store: Store, id: str) -> FoundId:
     """Find the concepts that have an id."""

@@ -178,12 +178,11 @@ def lacks(kb: "KnowledgeBase", chosen: str) -> bool:
 def report_unknown(
     kb: "KnowledgeBase", path: Path, unknown: dict[str, int], fails: bool
 ) -> None:
-    """Say which chosen ids there are not; an error if they would be in mappings."""
+    """Warn of chosen ids that there are not; if they make mappings, raise an error."""
     listed = []
     for id, row in [*unknown.items()][:MOST_LISTED]:
-        meant = find_id(kb.store, id).meant
-        almost = f" ({meant[0]} is written almost so)" if meant else ""
-        listed.append(f"{show_id(id)} in row {row}{almost}")
+        hint = find_id(kb.store, id).hint
+        listed.append(f"{show_id(id)} in row {row}{hint and f' ({hint})'}")
     more = " …" * (len(unknown) > MOST_LISTED)
     said = (
         f"{path}: Expected ids of the knowledge base in `{CHOSEN}`, but got "

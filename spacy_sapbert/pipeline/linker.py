@@ -178,10 +178,11 @@ class SapbertLinker(KbComponent):
         nlp = self.nlp
         if nlp is None or self.spans_key is not None or self.name not in nlp.pipe_names:
             return
-        names = nlp.pipe_names
-        finding = [n for n in names if "doc.ents" in nlp.get_pipe_meta(n).assigns]
-        place = names.index(self.name)
-        if finding and all(names.index(name) > place for name in finding):
+        from .running import list_detectors
+
+        finding = list_detectors(nlp, None)
+        before = nlp.pipe_names[: nlp.pipe_names.index(self.name)]
+        if finding and not {*finding} & {*before}:
             warnings.warn(
                 f"[W556] Expected a component that finds entities before {self.name}, "
                 f"but {' and '.join(finding)} come behind it, so nothing is linked. "

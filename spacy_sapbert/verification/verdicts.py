@@ -281,7 +281,10 @@ class Verifier:
         for claim in claims:
             names, its = named[claim.text], coded[claim.text]
             if claim.cui in its.cuis and not its.relation:
-                chances = Chances(OF_NAME / len(its.cuis), 1.0)
+                meant = {*self.store.numbers_of_cuis(its.cuis).values()}
+                if its.is_code:  # which may look like a name of another concept
+                    meant |= {each.name.concept for each in names}
+                chances = Chances(OF_NAME / len(meant), 1.0)
                 measured[claim] = Measured(chances, named=True, coded=True)
                 continue
             preferred = self.list_preferred(names)
@@ -453,8 +456,8 @@ def judge_missing(found: FoundId) -> Verdict:
     why = "The knowledge base has no such id."
     if found.damaged:
         why = "Its last digit does not fit the others: an id of SNOMED CT is mistyped."
-    if found.meant:
-        why += f" {found.meant[0]} is written almost so."
+    if found.hint:
+        why += f" {found.hint}."
     return Verdict(UNKNOWN, meant=found.meant, why=why)
 
 

@@ -68,6 +68,11 @@ def test_ids_as_somebody_wrote_them(make_kb, tmp_path):
     assert swapped.why.endswith(f"is mistyped. {heart} is written almost so.")
     assert (broader.verdict, broader.relation) == ("near", "broader")
     assert broader.why == "The code is broader than Diabetes mellitus."
+    named = [*concepts, Concept("C9", ["E11.9"])]
+    (tmp_path / "named").mkdir()
+    codes_and_names = load_kb(make_kb(tmp_path / "named", named))
+    (verdict,) = Verifier(codes_and_names).verify(["E11.9"], ["C1"])
+    assert verdict.probability == pytest.approx(0.33)  # two have the code, one the name
     # What `map` finds for a term that is an id or a code is right.
     texts = [heart, "E11.9", "E14", "73211009"]
     verdicts = Verifier(kb).verify(texts, [heart, "C1", "E14", heart])
