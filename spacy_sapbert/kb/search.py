@@ -56,9 +56,7 @@ from .parts import EmbeddedTexts, Parts, embed_in_parts
 from .store import make_entry
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
-CONTRADICTED = (
-    0.4  # most that it has then; see "What a word excludes", experiments/linker
-)
+CONTRADICTED = 0.4  # its highest then: "What a word excludes" in experiments/linker
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = (list[float](), 0.0, False)
 SEARCH_CACHE = 5_000  # mentions, about 4 KB each
