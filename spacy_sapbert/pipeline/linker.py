@@ -178,8 +178,6 @@ class SapbertLinker(KbComponent):
         nlp = self.nlp
         if nlp is None or self.spans_key is not None or self.name not in nlp.pipe_names:
             return
-        from .running import list_detectors
-
         finding = list_detectors(nlp, None)
         before = nlp.pipe_names[: nlp.pipe_names.index(self.name)]
         if finding and not {*finding} & {*before}:
@@ -368,6 +366,17 @@ class SapbertLinker(KbComponent):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         set_extensions(self.attrs)
+
+
+def name_spans(spans_key: str | None) -> str:
+    """Return what spaCy calls entities, or the spans of a group."""
+    return "doc.ents" if spans_key is None else "doc.spans"
+
+
+def list_detectors(nlp: Language, spans_key: str | None) -> list[str]:
+    """Return the components that find the spans which a linker links."""
+    what = name_spans(spans_key)
+    return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
 def option_property(name: str) -> property:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LINKER = "sapbert_linker"
 MENTIONS = "sapbert_mentions"
 ABBREVIATIONS = "sapbert_abbreviations"
-LONG_FORM, ENTITIES, SPAN_GROUPS = "span._.long_form", "doc.ents", "doc.spans"
+LONG_FORM = "span._.long_form"
 SCISPACY_DETECTOR = "abbreviation_detector"  # it does not declare what it assigns
 KB_FILE = "CURRENT"  # that a knowledge base has
 NAMES = "names"  # the value of `mentions`
@@ -78,11 +78,6 @@ def load_pipeline(name: str | None, *, lang: str | None = None) -> "Language":
             f"Expected a pipeline under {name!r}, but it could not be loaded: "
             f"{reason} Name a folder that `nlp.to_disk` wrote, or install the package.",
         ) from None
-
-
-def list_detectors(nlp: "Language", spans_key: str | None) -> list[str]:
-    what = ENTITIES if spans_key is None else SPAN_GROUPS
-    return [name for name in nlp.pipe_names if what in nlp.get_pipe_meta(name).assigns]
 
 
 def finds_long_forms(nlp: "Language") -> bool:
@@ -154,8 +149,10 @@ def open_pipeline(
 
 
 def check_detection(nlp: "Language", spans_key: str | None) -> None:
+    from .linker import list_detectors, name_spans
+
     if not list_detectors(nlp, spans_key):
-        what = ENTITIES if spans_key is None else SPAN_GROUPS
+        what = name_spans(spans_key)
         components = ", ".join(nlp.pipe_names)
         raise SapbertError(
             "E508",
@@ -209,6 +206,8 @@ def plan_jobs(
 ) -> Iterator[Job]:
     """Group documents that run through the same components."""
     from spacy.util import minibatch
+
+    from .linker import list_detectors
 
     key = get_linker(nlp).spans_key
     detectors = list_detectors(nlp, key)

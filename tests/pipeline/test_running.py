@@ -5,11 +5,11 @@ from spacy.tokens import Span
 
 from spacy_sapbert.errors import SapbertError
 from spacy_sapbert.formats.documents import Document
+from spacy_sapbert.pipeline.linker import list_detectors
 from spacy_sapbert.pipeline.running import (
     complete_pipeline,
     get_linker,
     link_documents,
-    list_detectors,
     load_pipeline,
 )
 from tests.pipelines import make_nlp
