@@ -19,7 +19,9 @@ import regex
 
 from .dose_forms import NO_FORM, conflict, may_have_form, read_form
 from .opposites import (
+    BODY,
     NEGATING_WORDS,
+    STATES,
     TABLE,
     are_opposites,
     has_loss,
@@ -42,9 +44,10 @@ from .text import (
     may_have_prefix,
     read_mention,
     rules_of,
+    singular_abbreviation,
     split_text,
 )
-from .word_likeness import has_other_beginning, has_other_part
+from .word_likeness import has_other_beginning, has_other_part, is_slip
 
 
 class Effect(Enum):
@@ -76,6 +79,7 @@ class Kind(Enum):
     QUANTITY = "strength, unit or form"
     NEGATION = "negation"
     OPPOSITE = "opposite"
+    STATE = "what only the name says is wrong with it"
     STEM = "another part of a medical word"  # "gastritis", "arthritis"
     PREFIX = "a letter that may make an opposite"  # "typical", "atypical"
 
@@ -89,7 +93,8 @@ EFFECTS = {
     ),
     **dict.fromkeys(
         (Kind.SWAPPED, Kind.COMMON, Kind.SYMBOL, Kind.NUMBER, Kind.LETTER)
-        + (Kind.SIGN, Kind.QUANTITY, Kind.NEGATION, Kind.OPPOSITE, Kind.STEM),
+        + (Kind.SIGN, Kind.QUANTITY, Kind.NEGATION, Kind.OPPOSITE, Kind.STEM)
+        + (Kind.STATE,),
         Effect.EXCLUDES,
     ),
 }
@@ -336,6 +341,8 @@ def compare(mention: Words, name: Words) -> Difference:
             kind = Kind.COMMAS
         if is_other_abbreviation(mention.clean, name.clean):
             kind = Kind.ABBREVIATION
+            if abbreviate_otherwise(mention, name):
+                kind = Kind.LETTER
         return Difference((*changes, Change(kind, mention.clean, name.clean)))
     exact: list[Change] = []
     if mention.exact and name.exact:
@@ -346,6 +353,8 @@ def compare(mention: Words, name: Words) -> Difference:
         changes.append(Change(Kind.NEGATION, *words))
     if says_absence(mention, name) or says_absence(name, mention):
         changes.append(Change(Kind.NEGATION, mention.clean, name.clean))
+    if abbreviate_otherwise(mention, name):
+        changes.append(Change(Kind.LETTER, mention.clean, name.clean))
     mine, its = mention.content - name.content, name.content - mention.content
     if len(mine) < len(mention.content):
         changes += find_both(mine, its, mention.content & name.content)
@@ -401,6 +410,18 @@ def is_other_abbreviation(mention: str, name: str) -> bool:
     return [*letters] != [*own] and not mention.isdigit()
 
 
+def abbreviate_otherwise(mention: Words, name: Words) -> bool:
+    """Return whether two texts are abbreviations of other letters: "FSH", "FSHD"."""
+    if len(mention.words) != 1 or len(name.words) != 1:
+        return False
+    texts = [singular_abbreviation(text.clean) for text in (mention, name)]
+    if texts[0].lower() == texts[1].lower():
+        return False
+    return all(
+        text.isalpha() and (is_abbreviation(text) or is_acronym(text)) for text in texts
+    )
+
+
 def compare_exact(
     mention: Counter[str], name: Counter[str], words: Sequence[str]
 ) -> list[Change]:
@@ -450,8 +471,13 @@ def compare_words(
             its.remove(other)
     if len(mine) == len(its) == 1:  # "group O", "group AB"
         return [*changes, Change(Kind.REPLACED, mine[0], its[0])]
+    # "Hypercholesterolemia" may be "increased cholesterol"; "cholesterol" is not.
+    says_less = not mine and all(is_slip(c.mention, c.name) for c in changes)
     changes += [Change(Kind.ADDED, word, "") for word in mine]
-    changes += [Change(Kind.MISSING, "", word) for word in its]
+    is_disease = mention.head in BODY and name.head not in BODY  # "placenta disease"
+    for word in its:
+        is_state = says_less and (word in STATES or (is_disease and word == name.head))
+        changes.append(Change(Kind.STATE if is_state else Kind.MISSING, "", word))
     return changes
 
 

@@ -27,6 +27,10 @@ SHORTEST_STEM = 3  # letters that two opposites share
 # "Impaired renal function" is renal dysfunction.
 FUNCTIONS = frozenset(TABLE["functions"].split())
 LOSS = frozenset(map(fold_english, TABLE["loss"].split()))
+# What is wrong with something: "creatinine" is not "increased creatinine"; and parts of
+# the body, which are not their diseases.
+STATES = frozenset(map(fold_english, TABLE["states"].split()))
+BODY = frozenset(map(fold_english, TABLE["body"].split()))
 
 
 def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:

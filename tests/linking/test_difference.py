@@ -164,6 +164,7 @@ EXCLUDED = [
     ("left arm", "right arm", Kind.OPPOSITE),
     ("renal function", "renal dysfunction", Kind.OPPOSITE),
     ("gastritis", "arthritis", Kind.STEM),
+    ("pleural mesothelium", "pleural mesothelioma", Kind.OPPOSITE),
     ("hypercalcemia", "hyperkalemia", Kind.STEM),
     ("hepatotoxicity", "phototoxicity", Kind.STEM),
     ("polyarthritis", "arthritis", Kind.STEM),
@@ -179,6 +180,22 @@ EXCLUDED = [
     ("hypervolemia", "hypovolemic", Kind.OPPOSITE),
     ("Clark level IV", "Clark level II", Kind.NUMBER),
     ("base excess -2.5", "base excess +2.5", Kind.SIGN),
+    # abbreviations
+    ("FSH", "FSHD", Kind.LETTER),
+    ("HCV", "HCVS", Kind.LETTER),
+    ("mRNA", "tRNA", Kind.LETTER),
+    ("IgA", "IgG", Kind.LETTER),
+]
+# Only the name says that something is wrong.
+STATES = [
+    ("creatinine", "Increased creatinine"),
+    ("calcitriol", "High serum calcitriol"),
+    ("zygomaticus major muscle", "Abnormality of zygomaticus major muscle"),
+    ("G6PD", "G6PD deficiency"),
+    ("hearing", "hearing loss"),
+    ("placenta", "Disease, Placenta"),
+    ("nervous system", "cancer of the nervous system"),
+    ("cholesteryl estres", "Increased cholesteryl esters"),
 ]
 
 
@@ -191,7 +208,21 @@ def test_what_the_reader_of_a_mention_would_not_accept(mention, name, kind):
         assert compare_texts(name, mention).excluding
 
 
+@pytest.mark.parametrize(("mention", "name"), STATES)
+def test_a_thing_is_not_what_is_wrong_with_it(mention, name):
+    difference = compare_texts(mention, name)
+    assert {change.kind for change in difference.excluding} == {Kind.STATE}
+    assert not compare_texts(name, mention).excluding  # it may be a kind of it
+
+
 EVIDENCE = [
+    ("hypercholesterolemia", "increased cholesterol", None),
+    ("deficient G6PD", "G6PD deficiency", None),
+    ("anomaly of the eye", "abnormality of the eye", None),
+    ("hip", "hip joint", {Kind.MISSING}),
+    ("psychiatric", "psychiatric disorder", {Kind.MISSING}),
+    ("hip injured", "hip injury", None),
+    ("serum creatinine rise", "increased serum creatinine", None),
     ("viral pneumonia", "bacterial pneumonia", {Kind.REPLACED}),
     ("type 2 diabetes", "diabetes", {Kind.ADDED}),
     ("blood group O", "blood group AB", {Kind.REPLACED}),
@@ -202,6 +233,9 @@ EVIDENCE = [
     ("heart infarct", "heart infarction", {Kind.REPLACED}),
     ("aid", "AIDS", {Kind.ABBREVIATION}),
     ("mrnas", "mRNA", {Kind.ABBREVIATION}),
+    ("AVMS", "AVMs", None),
+    ("ED", "ED1", {Kind.MISSING}),
+    ("PACs", "PAC", None),
     ("metoprolol 50 mg", "metoprolol", {Kind.LITTLE}),
     ("cancer of lung", "cancer lung", {Kind.LITTLE}),
     ("acute acute pain", "acute pain", {Kind.LITTLE}),
