@@ -17,6 +17,7 @@ WORDS_FILE = Path(__file__).with_name("words.txt")
 SHORTEST = 4  # letters of a misspelled word
 LETTERS_PER_SLIP, MOST_SLIPS = 3, 3  # one of three letters may be wrong …
 DENSE = 0.7  # … and so many of those from the first to the last wrong one
+SHORTEST_THING = 3
 SHORTEST_STEM, SHORTEST_NEW_STEM = 4, 6  # letters, of a real word and of a new one
 PAIRS_KEPT = 20_000  # compared words: most pairs come once; about 150 bytes each
 LEAST_EXTENDED = 3  # letters of a word with an ending
@@ -33,6 +34,14 @@ LEADING, FORMS, TERM_ENDINGS = (
 LONGEST_ENDING, LONGEST_LEADING, LONGEST_OF_TERM = (
     max(map(len, parts)) for parts in (ENDINGS, LEADING, TERM_ENDINGS)
 )
+# Folded endings of diseases that are called after things, and what things end with in
+# their place; adjectives are no things.
+OF_DISEASES = ("iase", "ose", "itis", "emia", "uria", "oma", "opathy")
+AFTER_STEM = "a e i o u us um is os as on one in ia ium"
+OF_THINGS = frozenset(("", *AFTER_STEM.split()))
+OF_SOME = {"ol": "ism", "one": "ism", "phil": "ia"}  # by the ending of the thing
+NO_THINGS = ("oid", "ic", "al", "an", "ar", "ed", "ous", *OF_DISEASES)
+ALSO_DISEASES = ("embol", "thromb", "lith", "diverticul")  # "thrombus", "thrombosis"
 LEAST_REST, LEAST_BASE = 4, 5  # letters behind a part that a word begins with
 LEAST_FORM = 4  # letters of a stem that makes a word a real one
 NEGATING = (
@@ -125,7 +134,12 @@ def is_abbreviated(word: str) -> bool:
 
 @lru_cache(maxsize=PAIRS_KEPT)
 def has_other_part(word: str, other: str) -> bool:
-    """Return whether two words begin with other parts, or have other known stems."""
+    """Return whether two words begin with other parts, or have other known stems.
+
+    Or whether one is a thing, and the other a disease: "asbestos", "asbestosis".
+    """
+    if is_disease_of(word, other) or is_disease_of(other, word):
+        return True
     for one, base in ((word, other), (other, word)):
         if one.endswith(base) and one.removesuffix(base) in LEADING:
             return one[0] != base[0]
@@ -136,6 +150,19 @@ def has_other_part(word: str, other: str) -> bool:
     return (
         bool(ending) and ending == its_ending and stem != its_stem and are_forms(stem)
     )
+
+
+def is_disease_of(word: str, thing: str) -> bool:
+    """Return whether a word is a disease that is called after a thing."""
+    if word[:SHORTEST_THING] != thing[:SHORTEST_THING] or thing.endswith(NO_THINGS):
+        return False
+    own = [ending for part, ending in OF_SOME.items() if thing.endswith(part)]
+    for ending in (*OF_DISEASES, *own):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= SHORTEST_THING and thing.startswith(stem):
+            is_other = thing.removeprefix(stem) in OF_THINGS
+            return is_other and not stem.endswith(ALSO_DISEASES)
+    return False
 
 
 @lru_cache(maxsize=PAIRS_KEPT)
