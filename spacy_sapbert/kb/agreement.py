@@ -5,7 +5,14 @@ English names are counted apart: other names do not change answers for English t
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import lru_cache, partial
 from itertools import chain, repeat
 from operator import sub
@@ -16,7 +23,15 @@ import numpy as np
 
 from ..io.arrays import find_sorted, map_arrays
 from ..linking.coverage import Shared
-from ..linking.difference import Change, Kind, Words, compare, is_exact, split_words
+from ..linking.difference import (
+    Change,
+    Kind,
+    Words,
+    compare,
+    find_disease,
+    is_exact,
+    split_words,
+)
 from ..linking.features import (
     Features,
     Pool,
@@ -39,6 +54,7 @@ from ..linking.word_likeness import (
     SHORTEST,
     SHORTEST_NEW_STEM,
     is_abbreviated,
+    is_disease_of,
     is_formed,
     list_bases,
     list_stems,
@@ -142,7 +158,8 @@ class WordTable:
         All other words are equal; no name of the concept has this word or one that it
         is derived from; it is no misspelled word; and names do not say that it may
         stand for the other word. "Bacterial pneumonia" is no "viral pneumonia", and
-        "apyrexia" no "pyrexia".
+        "apyrexia" no "pyrexia". Or names that have all of its words say what is wrong:
+        see `find_disease`.
         """
         left_out = {each.concept: each.rows for each in without}.get(concept)
         rows = left_out or frozenset()
@@ -153,7 +170,7 @@ class WordTable:
         words = {word.word: word for word in read_mention_words(text, filter)}
         new = {w: word for w, word in words.items() if hash_word(w) not in known}
         if not new:
-            return None
+            return self.find_disease(text, concept, rows)
         content, english = split_words(text).content, filter.is_english
         if english and len(content & new.keys()) != 1:
             return None
@@ -169,8 +186,8 @@ class WordTable:
             if len(mention.content ^ name.content) == 2:
                 difference = compare(mention, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
-                is_prefix = bool(changes) and changes[0].kind is Kind.PREFIX
-                if mention.content.isdisjoint(name.content) and not is_prefix:
+                is_alone = mention.content.isdisjoint(name.content)
+                if is_alone and not any(map(is_derived, changes)):
                     continue
                 if len(changes) == 1 and changes[0].mention:
                     found += changes
@@ -182,16 +199,41 @@ class WordTable:
                 is_real = word.real or len(word.word) < SHORTEST
                 if change.kind is Kind.PREFIX:  # "apyrexia", "pyrexia"
                     is_real |= len(change.mention) > len(change.name)
+                is_real |= is_disease_of(change.name, change.mention)
                 if not (is_real or self.is_real(word, english=english)):
                     continue  # it may be a misspelled word
                 others = [c.name for c in found if c.mention == change.mention]
-                if not any(
-                    stand_for(change.mention, other, True)
-                    or self.replaces(change.mention, other) >= SUPPORTED
-                    for other in others
-                ):
+                if not any(self.may_stand_for(change.mention, o) for o in others):
                     return change
         return None
+
+    def may_stand_for(self, word: str, other: str) -> bool:
+        """Return whether a word of a mention may mean another one of a name."""
+        if self.replaces(word, other) >= SUPPORTED:
+            return True
+        is_disease = is_disease_of(other, word) or is_disease_of(word, other)
+        return not is_disease and stand_for(word, other, True) > 0
+
+    def find_disease(
+        self, text: str, concept: int, without: frozenset[int]
+    ) -> Change | None:
+        """Return by which word the names of a concept say what is wrong with a thing.
+
+        These are the names in English that have all words of a text, but those on some
+        rows; see `difference.find_disease`.
+        """
+        mention, found = split_words(text), list[Change]()
+        wanted = {*map(hash_word, mention.content)}
+        longer = self.choose_names(concept, wanted.issubset, only_english=True)
+        for alias, _, row in longer:
+            name = split_words(alias)
+            if row in without or not mention.content <= name.content:
+                continue
+            change = find_disease(mention, name)
+            if change is None:
+                return None
+            found.append(change)
+        return found[0] if found else None
 
     def find_names_like(
         self, words: Collection[str], concept: int, only_english: bool
@@ -202,25 +244,39 @@ class WordTable:
         they are all returned, and those in English that differ in any two words. All
         names of an overlay. See `Store.names_of_concept`.
         """
-        like: list[bool] | None = None  # of the names in English
+        wanted = {*map(hash_word, words)}
+
+        def is_like(own: Collection[int]) -> bool:
+            is_as_long = len(own) == len(wanted) or not only_english
+            return is_as_long and len(wanted.symmetric_difference(own)) == 2
+
+        return self.choose_names(concept, is_like, only_english=only_english)
+
+    def choose_names(
+        self,
+        concept: int,
+        chosen: Callable[[Collection[int]], bool],
+        *,
+        only_english: bool,
+    ) -> list[tuple[str, int, int | None]]:
+        """Return the names of a concept in English whose words are chosen.
+
+        All names of an overlay; unless `only_english`, all in other languages too.
+        """
+        likes: Iterator[bool] = repeat(True)  # of the names in English
         if concept < len(self.first_names) - 1:
             first, last = self.first_names[concept : concept + 2]
             starts = self.name_starts[first : last + 1].tolist()
             hashes = self.hashes[self.name_words[starts[0] : starts[-1]]].tolist()
-            wanted = {*map(hash_word, words)}
-            like = [
-                len(wanted.symmetric_difference(own)) == 2
-                and (len(own) == len(wanted) or not only_english)
-                for own in cut(hashes, map(sub, starts[1:], starts))
-            ]
+            like = [*map(chosen, cut(hashes, map(sub, starts[1:], starts)))]
             if only_english and not any(like):
                 return []
-        rest = iter(like) if like is not None else repeat(True)
+            likes = iter(like)
         return [
             name
             for name in self.store.names_of_concept(concept)
             if (
-                next(rest)
+                next(likes)
                 if self.store.rules_of(name[1]) == "english"
                 else not only_english
             )
@@ -406,6 +462,14 @@ class WordTable:
             )
             owner = np.append(owner, np.full(len(some[0]), number))
         return hashes, english, owner
+
+
+def is_derived(change: Change) -> bool:
+    """Return whether a word is an opposite, or a thing that a disease is called after.
+
+    "Apyrexia" and "pyrexia", "asbestos" and "asbestosis".
+    """
+    return change.kind is Kind.PREFIX or is_disease_of(change.name, change.mention)
 
 
 def join(parts: Iterable[Iterable[int]]) -> np.ndarray:

@@ -47,7 +47,7 @@ from .text import (
     singular_abbreviation,
     split_text,
 )
-from .word_likeness import has_other_beginning, has_other_part, is_slip
+from .word_likeness import has_other_beginning, has_other_part
 
 
 class Effect(Enum):
@@ -79,7 +79,6 @@ class Kind(Enum):
     QUANTITY = "strength, unit or form"
     NEGATION = "negation"
     OPPOSITE = "opposite"
-    STATE = "what only the name says is wrong with it"
     STEM = "another part of a medical word"  # "gastritis", "arthritis"
     PREFIX = "a letter that may make an opposite"  # "typical", "atypical"
 
@@ -93,8 +92,7 @@ EFFECTS = {
     ),
     **dict.fromkeys(
         (Kind.SWAPPED, Kind.COMMON, Kind.SYMBOL, Kind.NUMBER, Kind.LETTER)
-        + (Kind.SIGN, Kind.QUANTITY, Kind.NEGATION, Kind.OPPOSITE, Kind.STEM)
-        + (Kind.STATE,),
+        + (Kind.SIGN, Kind.QUANTITY, Kind.NEGATION, Kind.OPPOSITE, Kind.STEM),
         Effect.EXCLUDES,
     ),
 }
@@ -471,14 +469,25 @@ def compare_words(
             its.remove(other)
     if len(mine) == len(its) == 1:  # "group O", "group AB"
         return [*changes, Change(Kind.REPLACED, mine[0], its[0])]
-    # "Hypercholesterolemia" may be "increased cholesterol"; "cholesterol" is not.
-    says_less = not mine and all(is_slip(c.mention, c.name) for c in changes)
     changes += [Change(Kind.ADDED, word, "") for word in mine]
-    is_disease = mention.head in BODY and name.head not in BODY  # "placenta disease"
-    for word in its:
-        is_state = says_less and (word in STATES or (is_disease and word == name.head))
-        changes.append(Change(Kind.STATE if is_state else Kind.MISSING, "", word))
+    changes += [Change(Kind.MISSING, "", word) for word in its]
     return changes
+
+
+def find_disease(mention: Words, name: Words) -> Change | None:
+    """Return the word by which a name says what is wrong with what a mention is.
+
+    "Increased" in "increased creatinine" for "creatinine", "disease" in "placenta
+    disease" for "placenta".
+    """
+    if not mention.content < name.content:
+        return None
+    of_body = mention.head in BODY and name.head not in BODY
+    for word in name.words:
+        is_wrong = word in STATES or (of_body and word == name.head)
+        if is_wrong and word not in mention.content:
+            return Change(Kind.MISSING, "", word)
+    return None
 
 
 def find_in_place(

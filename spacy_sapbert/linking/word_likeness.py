@@ -134,12 +134,7 @@ def is_abbreviated(word: str) -> bool:
 
 @lru_cache(maxsize=PAIRS_KEPT)
 def has_other_part(word: str, other: str) -> bool:
-    """Return whether two words begin with other parts, or have other known stems.
-
-    Or whether one is a thing, and the other a disease: "asbestos", "asbestosis".
-    """
-    if is_disease_of(word, other) or is_disease_of(other, word):
-        return True
+    """Return whether two words begin with other parts, or have other known stems."""
     for one, base in ((word, other), (other, word)):
         if one.endswith(base) and one.removesuffix(base) in LEADING:
             return one[0] != base[0]
@@ -153,7 +148,7 @@ def has_other_part(word: str, other: str) -> bool:
 
 
 def is_disease_of(word: str, thing: str) -> bool:
-    """Return whether a word is a disease that is called after a thing."""
+    """Return whether a word is a disease that is called after a thing: "asbestosis"."""
     if word[:SHORTEST_THING] != thing[:SHORTEST_THING] or thing.endswith(NO_THINGS):
         return False
     own = [ending for part, ending in OF_SOME.items() if thing.endswith(part)]

@@ -196,6 +196,11 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         Concept("C5", ["bacterial meningitis"]),
         Concept("C7", ["pneumonia"]),
         Concept("C6", ["vascular rash", "rash of vessels"], languages={"ENG": [0]}),
+        Concept("C8", ["Increased creatinine", "high serum creatinine"]),
+        Concept("C9", ["placenta disease", "disease of placenta", "placenta tissue"]),
+        Concept("D1", ["Marskoccosis", "disease due to a germ"]),
+        Concept("D2", ["alcoholism"]),
+        Concept("D3", ["Zorbella infection", "zorbelliasis"]),
     ]
     kb = load_kb(make_kb(tmp_path, concepts))
     numbers = kb.store.numbers_of_cuis([concept.cui for concept in concepts])
@@ -212,6 +217,14 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         ("NSCLC rash", "C6", "nsclc ≠ vascular"),
         ("apneumonia", "C7", "apneumonia ≠ pneumonia"),
         ("neumonia", "C7", None),
+        ("creatinine", "C8", "– ≠ increased"),
+        ("high creatinine", "C8", None),
+        ("placenta", "C9", None),  # it is tissue, too
+        ("Marskoccus", "D1", "marskoccus ≠ marskoccose"),
+        ("marskoccotic", "D1", None),
+        ("alcohol", "D2", "alcohol ≠ alcoholism"),
+        ("alcoholic", "D2", None),
+        ("Zorbella", "D3", None),  # a name has the word
     ):
         table, english = kb.parts.words, Filter(document_language="en")
         change = table.find_contradiction(text, numbers[cui], english)

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.linking.difference import (
     EFFECTS,
+    Change,
     Difference,
     Kind,
     compare,
     compare_texts,
+    find_disease,
     find_head,
     is_written,
     split_words,
@@ -164,15 +166,6 @@ EXCLUDED = [
     ("left arm", "right arm", Kind.OPPOSITE),
     ("renal function", "renal dysfunction", Kind.OPPOSITE),
     ("gastritis", "arthritis", Kind.STEM),
-    ("pleural mesothelium", "pleural mesothelioma", Kind.STEM),
-    # things and their diseases
-    ("Cryptococcus", "Cryptococcosis", Kind.STEM),
-    ("Leishmania", "Leishmaniasis", Kind.STEM),
-    ("asbestos", "asbestosis", Kind.STEM),
-    ("alcohol", "alcoholism", Kind.STEM),
-    ("bacteria", "bacteremia", Kind.STEM),
-    ("neutrophils", "neutrophilia", Kind.STEM),
-    ("ketone", "ketosis", Kind.STEM),
     ("hypercalcemia", "hyperkalemia", Kind.STEM),
     ("hepatotoxicity", "phototoxicity", Kind.STEM),
     ("polyarthritis", "arthritis", Kind.STEM),
@@ -194,17 +187,6 @@ EXCLUDED = [
     ("mRNA", "tRNA", Kind.LETTER),
     ("IgA", "IgG", Kind.LETTER),
 ]
-# Only the name says that something is wrong.
-STATES = [
-    ("creatinine", "Increased creatinine"),
-    ("calcitriol", "High serum calcitriol"),
-    ("zygomaticus major muscle", "Abnormality of zygomaticus major muscle"),
-    ("G6PD", "G6PD deficiency"),
-    ("hearing", "hearing loss"),
-    ("placenta", "Disease, Placenta"),
-    ("nervous system", "cancer of the nervous system"),
-    ("cholesteryl estres", "Increased cholesteryl esters"),
-]
 
 
 @pytest.mark.parametrize(("mention", "name", "kind"), EXCLUDED)
@@ -216,26 +198,29 @@ def test_what_the_reader_of_a_mention_would_not_accept(mention, name, kind):
         assert compare_texts(name, mention).excluding
 
 
-@pytest.mark.parametrize(("mention", "name"), STATES)
-def test_a_thing_is_not_what_is_wrong_with_it(mention, name):
-    difference = compare_texts(mention, name)
-    assert {change.kind for change in difference.excluding} == {Kind.STATE}
-    assert not compare_texts(name, mention).excluding  # it may be a kind of it
+@pytest.mark.parametrize(
+    ("mention", "name", "word"),
+    [
+        ("creatinine", "Increased creatinine", "increased"),
+        ("calcitriol", "High serum calcitriol", "high"),
+        ("zygomaticus muscle", "Abnormality of zygomaticus muscle", "abnormality"),
+        ("G6PD", "G6PD deficiency", "deficiency"),
+        ("placenta", "Disease, Placenta", "disease"),
+        ("nervous system", "cancer of the nervous system", "cancer"),
+        ("hip", "hip joint", None),
+        ("psychiatric", "psychiatric disorder", None),
+        ("deficient G6PD", "G6PD deficiency", None),
+        ("hypercholesterolemia", "increased cholesterol", None),
+        ("increased creatinine", "creatinine", None),
+        ("high creatinine", "high serum creatinine", None),
+    ],
+)
+def test_a_thing_is_not_what_is_wrong_with_it(mention, name, word):
+    change = find_disease(split_words(mention), split_words(name))
+    assert change == (None if word is None else Change(Kind.MISSING, "", word))
 
 
 EVIDENCE = [
-    ("hypercholesterolemia", "increased cholesterol", None),
-    ("deficient G6PD", "G6PD deficiency", None),
-    ("anomaly of the eye", "abnormality of the eye", None),
-    ("leukemic", "leukemia", {Kind.REPLACED}),
-    ("hypothyroid", "hypothyroidism", {Kind.REPLACED}),
-    ("hirsute", "hirsutism", {Kind.REPLACED}),
-    ("pulmonary emboli", "pulmonary embolism", {Kind.REPLACED}),
-    ("venous thrombus", "venous thrombosis", {Kind.REPLACED}),
-    ("hip", "hip joint", {Kind.MISSING}),
-    ("psychiatric", "psychiatric disorder", {Kind.MISSING}),
-    ("hip injured", "hip injury", None),
-    ("serum creatinine rise", "increased serum creatinine", None),
     ("viral pneumonia", "bacterial pneumonia", {Kind.REPLACED}),
     ("type 2 diabetes", "diabetes", {Kind.ADDED}),
     ("blood group O", "blood group AB", {Kind.REPLACED}),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from spacy_sapbert.linking.word_likeness import is_slip, stand_for
+from spacy_sapbert.linking.text import fold_english
+from spacy_sapbert.linking.word_likeness import is_disease_of, is_slip, stand_for
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,30 @@ def test_stand_for_by_hand(word, other, real, expected):
     assert stand_for(word, other, real) == pytest.approx(expected)
     if not real:
         assert is_slip(word, other) is (expected not in (0, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("disease", "thing", "expected"),
+    [
+        ("Cryptococcosis", "Cryptococcus", True),
+        ("Leishmaniasis", "Leishmania", True),
+        ("asbestosis", "asbestos", True),
+        ("alcoholism", "alcohol", True),
+        ("bacteremia", "bacteria", True),
+        ("neutrophilia", "neutrophils", True),
+        ("mesothelioma", "mesothelium", True),
+        ("ketosis", "ketone", True),
+        ("asbestos", "asbestosis", False),
+        ("leukemia", "leukemic", False),
+        ("hypothyroidism", "hypothyroid", False),
+        ("hirsutism", "hirsute", False),
+        ("pulmonary embolism", "pulmonary emboli", False),
+        ("thrombosis", "thrombus", False),
+        ("carcinomatosis", "carcinoma", False),
+        ("fever", "fever", False),
+    ],
+)
+def test_diseases_are_called_after_things_not_after_adjectives(
+    disease, thing, expected
+):
+    assert is_disease_of(*map(fold_english, (disease, thing))) is expected
