@@ -169,9 +169,12 @@ class WordTable:
         known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
         words = {word.word: word for word in read_mention_words(text, filter)}
         new = {w: word for w, word in words.items() if hash_word(w) not in known}
-        if not new:
-            return self.find_disease(text, concept, rows)
-        content, english = split_words(text).content, filter.is_english
+        mention = split_words(text)
+        if not new or mention.head in new:
+            change = self.find_disease(mention, concept, rows)
+            if change is not None or not new:
+                return change
+        content, english = mention.content, filter.is_english
         if english and len(content & new.keys()) != 1:
             return None
         found: list[Change] = []
@@ -182,11 +185,11 @@ class WordTable:
             rules = self.store.rules_of(origin)
             if rules not in mentions:
                 mentions[rules] = split_words(text, rules)
-            mention, name = mentions[rules], split_words(alias, rules)
-            if len(mention.content ^ name.content) == 2:
-                difference = compare(mention, name)
+            words_of, name = mentions[rules], split_words(alias, rules)
+            if len(words_of.content ^ name.content) == 2:
+                difference = compare(words_of, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
-                is_alone = mention.content.isdisjoint(name.content)
+                is_alone = words_of.content.isdisjoint(name.content)
                 if is_alone and not any(map(is_derived, changes)):
                     continue
                 if len(changes) == 1 and changes[0].mention:
@@ -215,24 +218,24 @@ class WordTable:
         return not is_disease and stand_for(word, other, True) > 0
 
     def find_disease(
-        self, text: str, concept: int, without: frozenset[int]
+        self, mention: Words, concept: int, without: frozenset[int]
     ) -> Change | None:
-        """Return by which word the names of a concept say what is wrong with a thing.
+        """Return the word by which a mention is a thing and a concept a disease.
 
-        These are the names in English that have all words of a text, but those on some
-        rows; see `difference.find_disease`.
+        Of its names in English those count that have all words of the mention, or none
+        but those, without those on some rows; see `difference.find_disease`.
         """
-        mention, found = split_words(text), list[Change]()
-        wanted = {*map(hash_word, mention.content)}
-        longer = self.choose_names(concept, wanted.issubset, only_english=True)
-        for alias, _, row in longer:
-            name = split_words(alias)
-            if row in without or not mention.content <= name.content:
-                continue
-            change = find_disease(mention, name)
-            if change is None:
-                return None
-            found.append(change)
+        wanted, found = {*map(hash_word, mention.content)}, list[Change]()
+
+        def is_part(own: Collection[int]) -> bool:
+            return wanted.issubset(own) or wanted.issuperset(own)
+
+        for alias, _, row in self.choose_names(concept, is_part, only_english=True):
+            if row not in without:
+                change = find_disease(mention, split_words(alias))
+                if change is None:
+                    return None
+                found.append(change)
         return found[0] if found else None
 
     def find_names_like(

@@ -19,6 +19,7 @@ import regex
 
 from .dose_forms import NO_FORM, conflict, may_have_form, read_form
 from .opposites import (
+    ABOUT,
     BODY,
     NEGATING_WORDS,
     STATES,
@@ -47,7 +48,7 @@ from .text import (
     singular_abbreviation,
     split_text,
 )
-from .word_likeness import has_other_beginning, has_other_part
+from .word_likeness import has_other_beginning, has_other_part, is_disease
 
 
 class Effect(Enum):
@@ -475,11 +476,15 @@ def compare_words(
 
 
 def find_disease(mention: Words, name: Words) -> Change | None:
-    """Return the word by which a name says what is wrong with what a mention is.
+    """Return the word by which one text is a disease, and the other a thing.
 
     "Increased" in "increased creatinine" for "creatinine", "disease" in "placenta
-    disease" for "placenta".
+    disease" for "placenta", "virus" for "hepatitis" in "hepatitis virus".
     """
+    if mention.content > name.content:
+        is_about = mention.head in ABOUT and mention.head not in name.content
+        if is_about and is_disease(name.head):
+            return Change(Kind.ADDED, mention.head, "")
     if not mention.content < name.content:
         return None
     of_body = mention.head in BODY and name.head not in BODY

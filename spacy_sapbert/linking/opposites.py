@@ -31,6 +31,10 @@ LOSS = frozenset(map(fold_english, TABLE["loss"].split()))
 # the body, which are not their diseases.
 STATES = frozenset(map(fold_english, TABLE["states"].split()))
 BODY = frozenset(map(fold_english, TABLE["body"].split()))
+# What is about a disease, and none, "hepatitis virus"; and words for diseases.
+ABOUT, DISEASES = (
+    frozenset(map(fold_english, TABLE[name].split())) for name in ("about", "diseases")
+)
 
 
 def list_others(groups: Iterable[Iterable[str]]) -> dict[str, frozenset[str]]:

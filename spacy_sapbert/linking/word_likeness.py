@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rapidfuzz.distance import OSA
 
-from .opposites import OF_BEGINNINGS, TABLE, list_beginnings
+from .opposites import DISEASES, OF_BEGINNINGS, TABLE, list_beginnings
 
 WORDS_FILE = Path(__file__).with_name("words.txt")
 SHORTEST = 4  # letters of a misspelled word
@@ -145,6 +145,11 @@ def has_other_part(word: str, other: str) -> bool:
     return (
         bool(ending) and ending == its_ending and stem != its_stem and are_forms(stem)
     )
+
+
+def is_disease(word: str) -> bool:
+    """Return whether a word is one for diseases, or ends as such words do."""
+    return word in DISEASES or word.endswith(OF_DISEASES)
 
 
 def is_disease_of(word: str, thing: str) -> bool:

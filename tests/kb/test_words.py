@@ -201,6 +201,8 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         Concept("D1", ["Marskoccosis", "disease due to a germ"]),
         Concept("D2", ["alcoholism"]),
         Concept("D3", ["Zorbella infection", "zorbelliasis"]),
+        Concept("D4", ["Zorb fever", "fever, Zorb"]),
+        Concept("D5", ["Marsh fever", "Marsh virus infection"]),
     ]
     kb = load_kb(make_kb(tmp_path, concepts))
     numbers = kb.store.numbers_of_cuis([concept.cui for concept in concepts])
@@ -225,6 +227,9 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         ("alcohol", "D2", "alcohol ≠ alcoholism"),
         ("alcoholic", "D2", None),
         ("Zorbella", "D3", None),  # a name has the word
+        ("Zorb fever virus", "D4", "virus ≠ –"),
+        ("Zorb fever attack", "D4", None),
+        ("Marsh fever virus", "D5", "virus ≠ –"),
     ):
         table, english = kb.parts.words, Filter(document_language="en")
         change = table.find_contradiction(text, numbers[cui], english)
