@@ -115,6 +115,7 @@ SHORTEST_SENTENCE_END = 4  # letters of the word before a full stop
 PAIR = regex.compile(r"\s*[-/\u2010-\u2015]\s*")  # between words in their order
 ANTIGEN = regex.compile(r"\b(?:antigen|allele|haplotype)", regex.IGNORECASE)
 SINGLE = regex.compile(r"\b\p{L}\b")
+MIXED = re.compile("[a-z]{1,3}[A-Z]{2,}")  # hsCRP, npcRNA
 SYMBOL = regex.compile(r"[A-Z][A-Z\d]*\d[A-Z\d]*")  # BRCA1, but not HbA1c
 # English words that are abbreviations or symbols of genes in capitals
 COMMON = frozenset(TABLE["capitals"].split())
@@ -417,7 +418,9 @@ def abbreviate_otherwise(mention: Words, name: Words) -> bool:
     if texts[0].lower() == texts[1].lower():
         return False
     return all(
-        text.isalpha() and (is_abbreviation(text) or is_acronym(text)) for text in texts
+        text.isalpha()
+        and (is_abbreviation(text) or is_acronym(text) or MIXED.match(text))
+        for text in texts
     )
 
 

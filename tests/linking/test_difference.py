@@ -185,6 +185,8 @@ EXCLUDED = [
     ("HCV", "HCVS", Kind.LETTER),
     ("mRNA", "tRNA", Kind.LETTER),
     ("IgA", "IgG", Kind.LETTER),
+    ("hsCRP", "HSCR", Kind.LETTER),
+    ("npcRNA", "NCRNA", Kind.LETTER),
 ]
 
 
