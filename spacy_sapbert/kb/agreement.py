@@ -158,8 +158,8 @@ class WordTable:
         All other words are equal; no name of the concept has this word or one that it
         is derived from; it is no misspelled word; and names do not say that it may
         stand for the other word. "Bacterial pneumonia" is no "viral pneumonia", and
-        "apyrexia" no "pyrexia". Or names that have all of its words say what is wrong:
-        see `find_disease`.
+        "apyrexia" no "pyrexia". Or a word by which one of the two is a disease, and the
+        other a thing: see `find_disease`.
         """
         left_out = {each.concept: each.rows for each in without}.get(concept)
         rows = left_out or frozenset()
@@ -185,11 +185,11 @@ class WordTable:
             rules = self.store.rules_of(origin)
             if rules not in mentions:
                 mentions[rules] = split_words(text, rules)
-            words_of, name = mentions[rules], split_words(alias, rules)
-            if len(words_of.content ^ name.content) == 2:
-                difference = compare(words_of, name)
+            mine, name = mentions[rules], split_words(alias, rules)
+            if len(mine.content ^ name.content) == 2:
+                difference = compare(mine, name)
                 changes = [c for c in difference.changes if c.kind in IN_PLACE]
-                is_alone = words_of.content.isdisjoint(name.content)
+                is_alone = mine.content.isdisjoint(name.content)
                 if is_alone and not any(map(is_derived, changes)):
                     continue
                 if len(changes) == 1 and changes[0].mention:
@@ -231,8 +231,11 @@ class WordTable:
             return wanted.issubset(own) or wanted.issuperset(own)
 
         for alias, _, row in self.choose_names(concept, is_part, only_english=True):
-            if row not in without:
-                change = find_disease(mention, split_words(alias))
+            name = split_words(alias)
+            is_longer = mention.content <= name.content
+            # Of an overlay, all names are there.
+            if row not in without and (is_longer or name.content <= mention.content):
+                change = find_disease(mention, name)
                 if change is None:
                     return None
                 found.append(change)

@@ -235,6 +235,11 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         change = table.find_contradiction(text, numbers[cui], english)
         found = change and str(change).partition(" (")[0]
         assert found == expected, text
+    # Concepts that were added later are compared as others.
+    added = add_concepts(kb, [Concept("E1", ["Low zincatine", "zincopenic state"])])
+    (number,) = added.store.numbers_of_cuis(["E1"]).values()
+    change = added.parts.words.find_contradiction("zincatine", number, english)
+    assert change is not None and change.name == "low"
     # What is contradicted is not linked, whatever its probability, but shown.
     (linked,) = kb.link(["nasal cyst"], threshold=0)
     assert (linked.note, linked.candidates[0]["cui"]) == ("excluded", "C2")
