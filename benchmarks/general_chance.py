@@ -28,6 +28,7 @@ from spacy_sapbert.formats.corpus import read_corpus
 from spacy_sapbert.io.terminal import msg
 from spacy_sapbert.io.writing import write_json
 from spacy_sapbert.kb.agreement import Without
+from spacy_sapbert.kb.contradiction import find_contradiction
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.kb.learned_order import names as order_of_names
 from spacy_sapbert.kb.learned_order.boost import fit_chances
@@ -194,7 +195,8 @@ def compare(
         right[model] = pool.cuis[number] in mention.cuis
         if not named and (
             features[EXCLUDED][number]
-            or kb.searcher.agreement.find_contradiction(
+            or find_contradiction(
+                kb.searcher.agreement,
                 mention.text,
                 [*pool.near.values()][number].nearest.concept,
                 ENGLISH,

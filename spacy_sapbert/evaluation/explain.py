@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from ..formats.gold import NIL
+from ..kb.contradiction import find_contradiction
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.search import choose_threshold
 from ..linking.candidates import Candidate
@@ -134,7 +135,7 @@ def list_differences(
     if linked.note == EXCLUDED:
         (number,) = kb.store.numbers_of_cuis([first["cui"]]).values()
         words = kb.searcher.agreement
-        found = words.find_contradiction(read_mention(text), number, filter)
+        found = find_contradiction(words, read_mention(text), number, filter)
         changes = [found] if found is not None else changes
     return [str(change) for change in changes]
 

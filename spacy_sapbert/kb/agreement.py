@@ -9,13 +9,11 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from functools import lru_cache, partial
-from itertools import chain, repeat
-from operator import sub
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,13 +22,7 @@ import numpy as np
 from ..io.arrays import find_sorted, map_arrays
 from ..linking.coverage import Shared
 from ..linking.difference import (
-    Change,
-    Kind,
-    Words,
-    compare,
-    find_disease,
     is_exact,
-    split_words,
 )
 from ..linking.features import (
     Features,
@@ -51,22 +43,16 @@ from ..linking.text import (
     list_words,
 )
 from ..linking.word_likeness import (
-    SHORTEST,
     SHORTEST_NEW_STEM,
     is_abbreviated,
-    is_disease_of,
     is_formed,
     list_bases,
     list_stems,
-    stand_for,
 )
 from .replacements import LeftOut, Replacements, leave_out
 from .store import Store
 
 LETTERS = re.compile(r"[^\W\d_]+")
-IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
-LITTLE_ADDED = 0.5  # how far a word changes what a name means
-SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 LEAST_REPLACED = 0.3  # how far a word must stand for another one to count
 MENTIONS_KEPT = 1_000  # whose words were read, about 1 KB each
 CONCEPTS_KEPT = 10_000  # of an overlay, whose words are read from its names
@@ -144,155 +130,6 @@ class WordTable:
             counts=counts,
             concept_counts=concept_counts,
         )
-
-    def find_contradiction(
-        self,
-        text: str,
-        concept: int,
-        filter: Filter,
-        *,
-        without: Sequence[Without] = (),
-    ) -> Change | None:
-        """Return a word by which a mention differs from a name, if it is another thing.
-
-        All other words are equal; no name of the concept has this word or one that it
-        is derived from; it is no misspelled word; and names do not say that it may
-        stand for the other word. "Bacterial pneumonia" is no "viral pneumonia", and
-        "apyrexia" no "pyrexia". Or a word by which one of the two is a disease, and the
-        other a thing: see `find_disease`.
-        """
-        left_out = {each.concept: each.rows for each in without}.get(concept)
-        rows = left_out or frozenset()
-        hashes, of_english, _ = self.words_of(
-            [concept], {concept: rows} if rows else {}
-        )
-        known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
-        words = {word.word: word for word in read_mention_words(text, filter)}
-        new = {w: word for w, word in words.items() if hash_word(w) not in known}
-        mention = split_words(text)
-        if not new or mention.head in new:
-            change = self.find_disease(mention, concept, rows)
-            if change is not None or not new:
-                return change
-        content, english = mention.content, filter.is_english
-        if english and len(content & new.keys()) != 1:
-            return None
-        found: list[Change] = []
-        mentions: dict[Rules, Words] = {}
-        for alias, origin, row in self.find_names_like(content, concept, english):
-            if row in rows:
-                continue
-            rules = self.store.rules_of(origin)
-            if rules not in mentions:
-                mentions[rules] = split_words(text, rules)
-            mine, name = mentions[rules], split_words(alias, rules)
-            if len(mine.content ^ name.content) == 2:
-                difference = compare(mine, name)
-                changes = [c for c in difference.changes if c.kind in IN_PLACE]
-                is_alone = mine.content.isdisjoint(name.content)
-                if is_alone and not any(map(is_derived, changes)):
-                    continue
-                if len(changes) == 1 and changes[0].mention:
-                    found += changes
-                    if self.is_kind(changes[0].name, name):
-                        new.pop(changes[0].mention, None)
-        for change in found:
-            word = new.get(change.mention)
-            if word is not None:
-                is_real = word.real or len(word.word) < SHORTEST
-                if change.kind is Kind.PREFIX:  # "apyrexia", "pyrexia"
-                    is_real |= len(change.mention) > len(change.name)
-                is_real |= is_disease_of(change.name, change.mention)
-                if not (is_real or self.is_real(word, english=english)):
-                    continue  # it may be a misspelled word
-                others = [c.name for c in found if c.mention == change.mention]
-                if not any(self.may_stand_for(change.mention, o) for o in others):
-                    return change
-        return None
-
-    def may_stand_for(self, word: str, other: str) -> bool:
-        """Return whether a word of a mention may mean another one of a name."""
-        if self.replaces(word, other) >= SUPPORTED:
-            return True
-        is_disease = is_disease_of(other, word) or is_disease_of(word, other)
-        return not is_disease and stand_for(word, other, True) > 0
-
-    def find_disease(
-        self, mention: Words, concept: int, without: frozenset[int]
-    ) -> Change | None:
-        """Return the word by which a mention is a thing and a concept a disease.
-
-        Of its names in English those count that have all words of the mention, or none
-        but those, without those on some rows; see `difference.find_disease`.
-        """
-        wanted, found = {*map(hash_word, mention.content)}, list[Change]()
-
-        def is_part(own: Collection[int]) -> bool:
-            return wanted.issubset(own) or wanted.issuperset(own)
-
-        for alias, _, row in self.choose_names(concept, is_part, only_english=True):
-            name = split_words(alias)
-            is_longer = mention.content <= name.content
-            # Of an overlay, all names are there.
-            if row not in without and (is_longer or name.content <= mention.content):
-                change = find_disease(mention, name)
-                if change is None:
-                    return None
-                found.append(change)
-        return found[0] if found else None
-
-    def find_names_like(
-        self, words: Collection[str], concept: int, only_english: bool
-    ) -> list[tuple[str, int, int | None]]:
-        """Return the names of a concept that may differ from some words in two.
-
-        Names in English have one word for another; if names in other languages count,
-        they are all returned, and those in English that differ in any two words. All
-        names of an overlay. See `Store.names_of_concept`.
-        """
-        wanted = {*map(hash_word, words)}
-
-        def is_like(own: Collection[int]) -> bool:
-            is_as_long = len(own) == len(wanted) or not only_english
-            return is_as_long and len(wanted.symmetric_difference(own)) == 2
-
-        return self.choose_names(concept, is_like, only_english=only_english)
-
-    def choose_names(
-        self,
-        concept: int,
-        chosen: Callable[[Collection[int]], bool],
-        *,
-        only_english: bool,
-    ) -> list[tuple[str, int, int | None]]:
-        """Return the names of a concept in English whose words are chosen.
-
-        All names of an overlay; unless `only_english`, all in other languages too.
-        """
-        likes: Iterator[bool] = repeat(True)  # of the names in English
-        if concept < len(self.first_names) - 1:
-            first, last = self.first_names[concept : concept + 2]
-            starts = self.name_starts[first : last + 1].tolist()
-            hashes = self.hashes[self.name_words[starts[0] : starts[-1]]].tolist()
-            like = [*map(chosen, cut(hashes, map(sub, starts[1:], starts)))]
-            if only_english and not any(like):
-                return []
-            likes = iter(like)
-        return [
-            name
-            for name in self.store.names_of_concept(concept)
-            if (
-                next(likes)
-                if self.store.rules_of(name[1]) == "english"
-                else not only_english
-            )
-        ]
-
-    def is_kind(self, word: str, name: Words) -> bool:
-        """Return whether a word of a name says little of what it is: "disease"."""
-        if word != name.head:
-            return False
-        return self.weigh_added([word])[word] < LITTLE_ADDED
 
     def is_real(self, word: HashedWord, *, english: bool) -> bool:
         """Return whether names or English texts have a word."""
@@ -468,14 +305,6 @@ class WordTable:
             )
             owner = np.append(owner, np.full(len(some[0]), number))
         return hashes, english, owner
-
-
-def is_derived(change: Change) -> bool:
-    """Return whether a word is an opposite, or a thing that a disease is called after.
-
-    "Apyrexia" and "pyrexia", "asbestos" and "asbestosis".
-    """
-    return change.kind is Kind.PREFIX or is_disease_of(change.name, change.mention)
 
 
 def join(parts: Iterable[Iterable[int]]) -> np.ndarray:

@@ -3,7 +3,7 @@
 text      mentions without signs around them               linking.text
 embed     their vectors                                    .parts
 nearest   the names that they are, and those near them     .naming, .nearest
-compare   how they differ from names near them, the veto   .agreement
+compare   how they differ from names near them, the veto   .agreement, .contradiction
 order     by cosine, or as learned; a probability          here
 decide    what people decided, else one probability        here
 links     ties broken by evidence, candidates written      linking.link
@@ -48,6 +48,7 @@ from ..linking.ranking import has_text, rank_concepts
 from ..linking.text import is_abbreviation, is_acronym, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
 from .agreement import WordTable
+from .contradiction import find_contradiction
 from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
@@ -385,7 +386,7 @@ class MentionSearch:
     def is_contradicted(self, text: str, first: RankedEntry, filter: Filter) -> bool:
         """Return whether a mention has a word instead of one of the first concept."""
         number = first.entry.concept
-        return self.agreement.find_contradiction(text, number, filter) is not None
+        return find_contradiction(self.agreement, text, number, filter) is not None
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kb.contradiction import find_contradiction
 from ..kb.ids import FoundId, find_id, read_term
 from ..kb.knowledge_base import KnowledgeBase
 from ..kb.naming import Named
@@ -319,7 +320,7 @@ class Verifier:
         """Return whether a text has another word in the place of one of the concept."""
         (number,) = self.store.numbers_of_cuis([claim.cui]).values()
         words = self.kb.searcher.agreement
-        return words.find_contradiction(claim.text, number, ANY) is not None
+        return find_contradiction(words, claim.text, number, ANY) is not None
 
     def list_preferred(self, named: Sequence[Named]) -> set[int]:
         """Return the concepts whose preferred name a text is, if it is one of several.
