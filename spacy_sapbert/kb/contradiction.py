@@ -25,6 +25,9 @@ from .agreement import Without, WordTable, read_mention_words
 IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
 LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
+# The highest probability of a concept if another word, or that it is a disease and no
+# thing, contradicts it: "What a word excludes" in experiments/linker
+ANOTHER_WORD, ANOTHER_THING = 0.4, 0.1
 
 
 def find_contradiction(
@@ -89,6 +92,14 @@ def find_contradiction(
             if not any(may_stand_for(table, change.mention, o) for o in others):
                 return change
     return None
+
+
+def highest_probability(change: Change) -> float:
+    """Return the highest probability of a concept that a mention contradicts so."""
+    is_word = change.mention and change.name
+    if is_word and not is_disease_of(change.name, change.mention):
+        return ANOTHER_WORD
+    return ANOTHER_THING
 
 
 def may_stand_for(table: WordTable, word: str, other: str) -> bool:

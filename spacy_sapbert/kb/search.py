@@ -48,7 +48,7 @@ from ..linking.ranking import has_text, rank_concepts
 from ..linking.text import is_abbreviation, is_acronym, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
 from .agreement import WordTable
-from .contradiction import find_contradiction
+from .contradiction import find_contradiction, highest_probability
 from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
@@ -57,7 +57,6 @@ from .parts import EmbeddedTexts, Parts, embed_in_parts
 from .store import make_entry
 
 LEAST_PROBABILITY = 0.05  # of a first concept that is compared once more
-CONTRADICTED = 0.4  # its highest then: "What a word excludes" in experiments/linker
 LONGEST_BESIDE = 200  # letters of a mention that is compared beside others
 NO_SCORES = (list[float](), 0.0, False)
 SEARCH_CACHE = 5_000  # mentions, about 4 KB each
@@ -341,9 +340,9 @@ class MentionSearch:
             ordered = order_pool(pool, scores, ranked.get(number, ()))
             best = rank_concepts(ordered, k=options.k)
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
-                excluded = self.is_contradicted(texts[number], best[0], filter)
-                if excluded:
-                    probability = min(probability, CONTRADICTED)
+                most = self.find_most(texts[number], best[0], filter)
+                excluded = most is not None
+                probability = probability if most is None else min(probability, most)
             equal = mentions.equal[number]
             yield SearchResult(best, None, counts[number], probability, excluded, equal)
 
@@ -383,10 +382,14 @@ class MentionSearch:
             scored.update(zip(some, values, strict=True))
         return scored
 
-    def is_contradicted(self, text: str, first: RankedEntry, filter: Filter) -> bool:
-        """Return whether a mention has a word instead of one of the first concept."""
-        number = first.entry.concept
-        return find_contradiction(self.agreement, text, number, filter) is not None
+    def find_most(self, text: str, first: RankedEntry, filter: Filter) -> float | None:
+        """Return the highest probability of a concept that is another thing.
+
+        None = nothing contradicts that a mention means it.
+        """
+        concept = first.entry.concept
+        change = find_contradiction(self.agreement, text, concept, filter)
+        return None if change is None else highest_probability(change)
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""
