@@ -26,8 +26,10 @@ IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
 LITTLE_ADDED = 0.5  # how far a word changes what a name means
 SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concepts
 # The highest probability of a concept if another word, or that it is a disease and no
-# thing, contradicts it: "What a word excludes" in experiments/linker
-ANOTHER_WORD, ANOTHER_THING = 0.4, 0.1
+# thing, contradicts it, and if only a mention has a number or letter, "hepatitis A":
+# "What a word excludes" in experiments/linker
+ANOTHER_WORD, ANOTHER_THING, ANOTHER_NUMBER = 0.4, 0.1, 0.6
+OF_X_LINKED = "x"
 
 
 def find_contradiction(
@@ -100,6 +102,16 @@ def highest_probability(change: Change) -> float:
     if is_word and not is_disease_of(change.name, change.mention):
         return ANOTHER_WORD
     return ANOTHER_THING
+
+
+def adds_number(table: WordTable, text: str, concept: int, filter: Filter) -> bool:
+    """Return whether a text has a number or letter that no name of a concept has."""
+    exact = split_words(text).exact.keys() - {OF_X_LINKED}
+    if not exact:
+        return False
+    hashes, of_english, _ = table.words_of([concept], {})
+    known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
+    return not known.issuperset(map(hash_word, exact))
 
 
 def may_stand_for(table: WordTable, word: str, other: str) -> bool:

@@ -48,7 +48,12 @@ from ..linking.ranking import has_text, rank_concepts
 from ..linking.text import is_abbreviation, is_acronym, name_form, read_mention
 from ..vocabularies.concepts import ANNOTATED
 from .agreement import WordTable
-from .contradiction import find_contradiction, highest_probability
+from .contradiction import (
+    ANOTHER_NUMBER,
+    adds_number,
+    find_contradiction,
+    highest_probability,
+)
 from .filters import NamedValues, check_named, choose_codes
 from .folder.records import Manifest
 from .naming import NameFinder
@@ -340,9 +345,8 @@ class MentionSearch:
             ordered = order_pool(pool, scores, ranked.get(number, ()))
             best = rank_concepts(ordered, k=options.k)
             if probability >= LEAST_PROBABILITY and not mentions.named[number]:
-                most = self.find_most(texts[number], best[0], filter)
-                excluded = most is not None
-                probability = probability if most is None else min(probability, most)
+                most, excluded = self.find_most(texts[number], best[0], filter)
+                probability = min(probability, most)
             equal = mentions.equal[number]
             yield SearchResult(best, None, counts[number], probability, excluded, equal)
 
@@ -382,14 +386,19 @@ class MentionSearch:
             scored.update(zip(some, values, strict=True))
         return scored
 
-    def find_most(self, text: str, first: RankedEntry, filter: Filter) -> float | None:
-        """Return the highest probability of a concept that is another thing.
+    def find_most(
+        self, text: str, first: RankedEntry, filter: Filter
+    ) -> tuple[float, bool]:
+        """Return the highest probability of a concept, and whether it is another thing.
 
-        None = nothing contradicts that a mention means it.
+        A mention contradicts that it means it, or has a number or letter more.
         """
-        concept = first.entry.concept
-        change = find_contradiction(self.agreement, text, concept, filter)
-        return None if change is None else highest_probability(change)
+        table, concept = self.agreement, first.entry.concept
+        change = find_contradiction(table, text, concept, filter)
+        if change is not None:
+            return highest_probability(change), True
+        adds = adds_number(table, text, concept, filter)
+        return ANOTHER_NUMBER if adds else 1.0, False
 
     def count_annotations(self, texts: Sequence[str]) -> list[Mapping[str, int]]:
         """Return how often each mention was annotated with each concept."""

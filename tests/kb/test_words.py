@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from spacy_sapbert.kb.agreement import Without
-from spacy_sapbert.kb.contradiction import find_contradiction, find_names_like
+from spacy_sapbert.kb.contradiction import (
+    adds_number,
+    find_contradiction,
+    find_names_like,
+)
 from spacy_sapbert.kb.edits.change import add_concepts
 from spacy_sapbert.kb.knowledge_base import KnowledgeBase, load_kb
 from spacy_sapbert.linking.candidates import Entry
@@ -241,6 +245,9 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
     (number,) = added.store.numbers_of_cuis(["E1"]).values()
     change = find_contradiction(added.parts.words, "zincatine", number, english)
     assert str(change).startswith("– ≠ low")
+    for text, expected in (("Zorb fever A", True), ("Zorb fever", False)):
+        assert adds_number(kb.parts.words, text, numbers["D4"], english) is expected
+    assert not adds_number(kb.parts.words, "X-linked fever", numbers["D4"], english)
     # What is contradicted is not linked, whatever its probability, but shown.
     (linked,) = kb.link(["nasal cyst"], threshold=0)
     assert (linked.note, linked.candidates[0]["cui"]) == ("excluded", "C2")
