@@ -7,6 +7,10 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import repeat
 from operator import sub
+from os.path import commonprefix
+
+import numpy as np
+from rapidfuzz.distance import OSA
 
 from ..linking.difference import (
     Change,
@@ -18,8 +22,9 @@ from ..linking.difference import (
 )
 from ..linking.filters import Filter
 from ..linking.groups import cut
+from ..linking.opposites import list_opposites
 from ..linking.text import Rules, hash_word
-from ..linking.word_likeness import SHORTEST, is_disease_of, stand_for
+from ..linking.word_likeness import SHORTEST, is_disease_of, is_slip, stand_for
 from .agreement import Without, WordTable, read_mention_words
 
 IN_PLACE = frozenset((Kind.ADDED, Kind.MISSING, Kind.REPLACED, Kind.PREFIX))
@@ -30,6 +35,8 @@ SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concep
 # "What a word excludes" in experiments/linker
 ANOTHER_WORD, ANOTHER_THING, ANOTHER_NUMBER = 0.4, 0.1, 0.6
 OF_X_LINKED = "x"
+NORMAL = frozenset(("normal", "normally", "unremarkable"))
+WITHOUT = "without"
 
 
 def find_contradiction(
@@ -55,6 +62,10 @@ def find_contradiction(
     words = {word.word: word for word in read_mention_words(text, filter)}
     new = {w: word for w, word in words.items() if hash_word(w) not in known}
     mention = split_words(text)
+    for added in new:
+        is_no = is_without(added) and hash_word(WITHOUT) not in known
+        if is_no or added in NORMAL:
+            return Change(Kind.NEGATION, added, "")
     if not new or mention.head in new:
         change = find_other_kind(table, mention, concept, rows)
         if change is not None or not new:
@@ -75,7 +86,10 @@ def find_contradiction(
             difference = compare(mine, name)
             changes = [c for c in difference.changes if c.kind in IN_PLACE]
             is_alone = mine.content.isdisjoint(name.content)
-            if is_alone and not any(map(is_derived, changes)):
+            if is_alone and not any(
+                is_derived(change) or is_near_opposite(table, change, english=english)
+                for change in changes
+            ):
                 continue
             if len(changes) == 1 and changes[0].mention:
                 found += changes
@@ -89,6 +103,8 @@ def find_contradiction(
                 is_real |= len(change.mention) > len(change.name)
             is_real |= is_disease_of(change.name, change.mention)
             if not (is_real or table.is_real(word, english=english)):
+                if is_near_opposite(table, change, english=english):
+                    return change
                 continue  # it may be a misspelled word
             others = [c.name for c in found if c.mention == change.mention]
             if not any(may_stand_for(table, change.mention, o) for o in others):
@@ -102,6 +118,28 @@ def highest_probability(change: Change) -> float:
     if is_word and not is_disease_of(change.name, change.mention):
         return ANOTHER_WORD
     return ANOTHER_THING
+
+
+def is_without(word: str) -> bool:
+    """Return whether a word is a misspelled "without"."""
+    return OSA.distance(word, WITHOUT, score_cutoff=1) == 1
+
+
+def is_near_opposite(table: WordTable, change: Change, *, english: bool) -> bool:
+    """Return whether a misspelled word is as near to an opposite: "hyprtonia"."""
+    if not is_slip(change.mention, change.name):
+        return False
+    text = change.mention
+    edits = OSA.distance(text, change.name)
+    begun = len(commonprefix([text, change.name]))  # "hypotnia" is no "hypertonia"
+    near = [
+        hash_word(word)
+        for word in list_opposites(change.name) - {text}
+        if OSA.distance(text, word, score_cutoff=edits) <= edits
+        and len(commonprefix([text, word])) >= begun
+    ]
+    keys = np.array(near, dtype=np.uint64)
+    return bool(table.count_names(keys, english=english).any())
 
 
 def adds_number(table: WordTable, text: str, concept: int, filter: Filter) -> bool:

@@ -124,6 +124,7 @@ STATUS_STEPS = {
         *((kind, starts_with(some)) for kind, some in WORDS[rules]["start"].items()),
         *((kind, ends_with(some)) for kind, some in WORDS[rules]["end"].items()),
         (SUSPECTED, r"(?<=\w)\s*\(?\?+\)?\s*$"),
+        (NEGATED, r"(?<=\w)\s*[(\[]\s*[-\u2013\u2212]\s*[)\]]\s*$"),  # "fever (-)"
     )
     for rules in LANGUAGES
 }

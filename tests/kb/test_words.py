@@ -208,6 +208,12 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         Concept("D3", ["Zorbella infection", "zorbelliasis"]),
         Concept("D4", ["Zorb fever", "fever, Zorb"]),
         Concept("D5", ["Marsh fever", "Marsh virus infection"]),
+        Concept("D6", ["hypotonia of zorb"]),
+        Concept("D7", ["hypertonia of zorb"]),
+        Concept("D8", ["rash with zorb"]),
+        Concept("E2", ["hypotension"]),
+        Concept("E3", ["hypertension"]),
+        Concept("D9", ["abnormal zorb", "abnormality of zorb"]),
     ]
     kb = load_kb(make_kb(tmp_path, concepts))
     numbers = kb.store.numbers_of_cuis([concept.cui for concept in concepts])
@@ -233,6 +239,13 @@ def test_another_word_in_the_place_of_one_contradicts(make_kb, tmp_path):
         ("alcoholic", "D2", None),
         ("Zorbella", "D3", None),  # a name has the word
         ("Zorb fever virus", "D4", "virus ≠ –"),
+        ("hyprtonia of zorb", "D6", "hyprtonia ≠ hypotonia"),
+        ("hyprtonia of zorb", "D7", "hyprtonia ≠ hypertonia"),
+        ("hypertonai of zorb", "D7", None),
+        ("hyprtension", "E2", "hyprtension ≠ hypotension"),
+        ("hypertensoin", "E3", None),
+        ("rash wthout zorb", "D8", "wthout ≠ –"),
+        ("zorb within normal limits", "D9", "normal ≠ –"),
         ("Zorb fever attack", "D4", None),
         ("Marsh fever virus", "D5", "virus ≠ –"),
     ):
