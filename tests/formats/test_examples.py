@@ -111,6 +111,7 @@ def read_to_link(case: dict[str, Any]) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of garbage of other tests
         for each in documents:
             data = {"id": each.id, "text": each.text, "mentions": each.mentions}
             data |= {"fields": each.fields, "place": each.place}
@@ -156,6 +157,7 @@ def convert_case(name: str, case: dict[str, Any], folder: Path) -> dict[str, Any
         counts |= {f"{which}: {key}": n for key, n in more.items()}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of garbage of other tests
         named = [*read_docs(path, NLP, format=case.get("format"), **options)]
     found["warnings"] = [str(w.message).replace(f"{FOLDER}/", "") for w in warned]
     found["keys"] = [key for key, _ in named]
