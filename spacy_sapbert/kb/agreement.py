@@ -5,13 +5,7 @@ English names are counted apart: other names do not change answers for English t
 
 import math
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -21,9 +15,7 @@ import numpy as np
 
 from ..io.arrays import find_sorted, map_arrays
 from ..linking.coverage import Shared
-from ..linking.difference import (
-    is_exact,
-)
+from ..linking.difference import is_exact
 from ..linking.features import (
     Features,
     Pool,

@@ -22,7 +22,7 @@ from ..linking.difference import (
 )
 from ..linking.filters import Filter
 from ..linking.groups import cut
-from ..linking.opposites import list_opposites
+from ..linking.opposites import NORMAL, list_opposites
 from ..linking.text import Rules, hash_word
 from ..linking.word_likeness import SHORTEST, is_disease_of, is_slip, stand_for
 from .agreement import Without, WordTable, read_mention_words
@@ -35,7 +35,6 @@ SUPPORTED = 0.65  # how far it must do so not to be another thing: in two concep
 # "What a word excludes" in experiments/linker
 ANOTHER_WORD, ANOTHER_THING, ANOTHER_NUMBER = 0.4, 0.1, 0.6
 OF_X_LINKED = "x"
-NORMAL = frozenset(("normal", "normally", "unremarkable"))
 WITHOUT = "without"
 
 
@@ -57,8 +56,7 @@ def find_contradiction(
     """
     left_out = {each.concept: each.rows for each in without}.get(concept)
     rows = left_out or frozenset()
-    hashes, of_english, _ = table.words_of([concept], {concept: rows} if rows else {})
-    known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
+    known = read_known(table, concept, filter, rows)
     words = {word.word: word for word in read_mention_words(text, filter)}
     new = {w: word for w, word in words.items() if hash_word(w) not in known}
     mention = split_words(text)
@@ -112,6 +110,15 @@ def find_contradiction(
     return None
 
 
+def read_known(
+    table: WordTable, concept: int, filter: Filter, without: Collection[int] = ()
+) -> set[int]:
+    """Return the hashes of the words of a concept, but for names on some rows."""
+    left_out = {concept: frozenset(without)} if without else {}
+    hashes, of_english, _ = table.words_of([concept], left_out)
+    return {*(hashes[of_english] if filter.is_english else hashes).tolist()}
+
+
 def highest_probability(change: Change) -> float:
     """Return the highest probability of a concept that a mention contradicts so."""
     is_word = change.mention and change.name
@@ -147,9 +154,7 @@ def adds_number(table: WordTable, text: str, concept: int, filter: Filter) -> bo
     exact = split_words(text).exact.keys() - {OF_X_LINKED}
     if not exact:
         return False
-    hashes, of_english, _ = table.words_of([concept], {})
-    known = {*(hashes[of_english] if filter.is_english else hashes).tolist()}
-    return not known.issuperset(map(hash_word, exact))
+    return not read_known(table, concept, filter).issuperset(map(hash_word, exact))
 
 
 def may_stand_for(table: WordTable, word: str, other: str) -> bool:

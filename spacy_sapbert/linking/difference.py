@@ -341,7 +341,7 @@ def compare(mention: Words, name: Words) -> Difference:
             kind = Kind.COMMAS
         if is_other_abbreviation(mention.clean, name.clean):
             kind = Kind.ABBREVIATION
-            if abbreviate_otherwise(mention, name):
+            if have_other_letters(mention, name):
                 kind = Kind.LETTER
         return Difference((*changes, Change(kind, mention.clean, name.clean)))
     exact: list[Change] = []
@@ -353,7 +353,7 @@ def compare(mention: Words, name: Words) -> Difference:
         changes.append(Change(Kind.NEGATION, *words))
     if says_absence(mention, name) or says_absence(name, mention):
         changes.append(Change(Kind.NEGATION, mention.clean, name.clean))
-    if abbreviate_otherwise(mention, name):
+    if have_other_letters(mention, name):
         changes.append(Change(Kind.LETTER, mention.clean, name.clean))
     mine, its = mention.content - name.content, name.content - mention.content
     if len(mine) < len(mention.content):
@@ -410,7 +410,7 @@ def is_other_abbreviation(mention: str, name: str) -> bool:
     return [*letters] != [*own] and not mention.isdigit()
 
 
-def abbreviate_otherwise(mention: Words, name: Words) -> bool:
+def have_other_letters(mention: Words, name: Words) -> bool:
     """Return whether two texts are abbreviations of other letters: "FSH", "FSHD"."""
     if len(mention.words) != 1 or len(name.words) != 1:
         return False
@@ -419,7 +419,7 @@ def abbreviate_otherwise(mention: Words, name: Words) -> bool:
         return False
     return all(
         text.isalpha()
-        and (is_abbreviation(text) or is_acronym(text) or MIXED.match(text))
+        and (is_abbreviation(text) or is_acronym(text) or MIXED.fullmatch(text))
         for text in texts
     )
 

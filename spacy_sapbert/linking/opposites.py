@@ -23,6 +23,8 @@ BEGINNINGS = TABLE["beginnings"]
 # Beginnings that negate the word that follows.
 NEGATIONS = ("non", "anti", "un", "in", "im", "ir", "il", "dis", "de", "dys")
 NEGATING_WORDS = frozenset(("no", "not", "non", "without", "never"))
+# What is so is no disorder, unless its name says it: "normal pressure hydrocephalus".
+NORMAL = frozenset(("normal", "normally", "unremarkable"))
 SHORTEST_STEM = 3  # letters that two opposites share
 # "Impaired renal function" is renal dysfunction.
 FUNCTIONS = frozenset(TABLE["functions"].split())
